@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Engine is an inference server that rooftop reads and changes: what it calls itself and the settings
@@ -25,11 +26,21 @@ type Engine struct {
 	Shared  string `yaml:"shared"`
 	// PoolVariable is the environment variable that sets the size of the KV pool on a CPU, "" if none does.
 	PoolVariable string `yaml:"pool_variable"`
+	// StaleGauges say when the running gauge of an idle server may be old.
+	StaleGauges StaleGauges `yaml:"stale_gauges"`
 
 	flags   func() flagTable
 	metrics func() []Metric
 	once    sync.Once
 	speller *speller // set by once
+}
+
+// StaleGauges are the releases of an engine whose gauge of running requests may be old while no step is made.
+type StaleGauges struct {
+	Before string        `yaml:"before"`  // the release from which it is not; "" for an engine without such a release
+	AtMost time.Duration `yaml:"at_most"` // how old it gets; 0: until the next step
+	Cached bool          `yaml:"cached"`  // pages that count cached prompt tokens are of newer releases
+	Pool   bool          `yaml:"pool"`    // the usage of the pool is exact, and newer than such a gauge
 }
 
 // Word is a phrase of rooftop's sentences and what this engine's say in its place.

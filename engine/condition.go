@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -86,14 +85,6 @@ const (
 	FailingShare  = 0.05
 	failingChance = 0.001
 
-	// StaleGaugesBefore is the release from which on vLLM updates its gauges without a step:
-	// before, an aborted last request stays on the page as running (vLLM issues 22545, 29928).
-	StaleGaugesBefore = "0.13.0"
-	// SGLangStaleGaugesBefore is the release from which on SGLang's scheduler corrects its running gauge
-	// as soon as it is idle. Before, it does so at most IdleGaugesAfter after it last wrote it: 30 s
-	// (_maybe_log_idle_metrics, and before 0.5.10 the idle check of the scheduler), and a poll.
-	SGLangStaleGaugesBefore = "0.5.19"
-	IdleGaugesAfter         = 35 * time.Second
 	// MinimumBlocks is what a running sequence holds of the KV pool, in blocks, at least: its
 	// last one, for vLLM never takes the last token from a shared prefix.
 	MinimumBlocks = 1.0
@@ -220,37 +211,24 @@ func (s standstill) String() string {
 
 // doubt returns why the server may be idle with a stale running gauge; "" if it cannot be.
 func (s standstill) doubt(w *Window, f *Facts) string {
-	v := f.EngineVersion
+	g, v := f.Dialect().StaleGauges, f.EngineVersion
+	old := "stale"
+	if g.AtMost > 0 {
+		old = figure.Elapsed(g.AtMost) + " old"
+	}
 	switch {
-	case s.waiting.Or(0) > 0:
+	case s.waiting.Or(0) > 0, g.Before == "", g.AtMost > 0 && s.duration > g.AtMost:
 		return ""
-	case f.Dialect().ID == "sglang":
-		return s.doubtSGLang(v)
-	case f.Dialect().ID != catalog.VLLM:
-		return "" // llama.cpp counts the requests in its slots when it is asked for the page
-	case !v.Known && !w.Last[CounterPromptTokensCached].OK: // a counter of releases from 0.16 on
-		return "the version is unknown, and the running gauge of releases before " + StaleGaugesBefore + " can be stale"
-	case v.Known && OlderThan(v.Value, StaleGaugesBefore):
-		return "the running gauge of " + f.Dialect().Name + " " + v.Value + " can be stale"
+	case !v.Known && !(g.Cached && w.Last[CounterPromptTokensCached].OK):
+		return "the version is unknown, and the running gauge of releases before " + g.Before + " can be " + old
+	case v.Known && OlderThan(v.Value, g.Before):
+		return "the running gauge of " + f.Dialect().Name + " " + v.Value + " can be " + old
+	case !g.Pool:
+		return ""
 	case s.kv.OK && s.kv.V < kvEmpty:
 		return "the KV pool reads empty, although a running request holds at least one block"
 	case w.GPUBusy.OK && w.GPUBusy.V < idleGPUUtil && !s.poolInUse(f):
 		return "the GPU is idle, and less of the KV pool is in use than the running requests must hold"
-	}
-	return ""
-}
-
-// doubtSGLang returns why an SGLang may be idle with a stale running gauge; "" if it cannot be. The usage of its
-// pool says nothing: it is rounded to 1 %, and as old as the gauge.
-func (s standstill) doubtSGLang(version Fact[string]) string {
-	const stale = "the running gauge of an idle SGLang before " + SGLangStaleGaugesBefore + " can be 30 s old"
-	switch {
-	case s.duration > IdleGaugesAfter:
-		return ""
-	case !version.Known:
-		return "the version is unknown, and " + stale
-	case OlderThan(version.Value, SGLangStaleGaugesBefore):
-		return "the running gauge of SGLang " + version.Value + " can be 30 s old when it is idle"
 	}
 	return ""
 }

@@ -226,8 +226,8 @@ func TestDoubtOfEachEngine(t *testing.T) {
 		{"a vLLM with an empty pool", "vllm", version("0.32.0"), 12 * time.Second, 0, "the KV pool reads empty, although a running request holds at least one block"},
 		{"SGLang", "sglang", version("0.5.23"), 12 * time.Second, 0.25, ""},
 		{"an SGLang with a large pool", "sglang", version("0.5.23"), 12 * time.Second, 0, ""}, // 0.4 % reads 0
-		{"an old SGLang", "sglang", version("0.5.9"), 12 * time.Second, 0.25, "the running gauge of SGLang 0.5.9 can be 30 s old when it is idle"},
-		{"an SGLang of unknown release", "sglang", Fact[string]{}, 12 * time.Second, 0.25, "the version is unknown, and the running gauge of an idle SGLang before 0.5.19 can be 30 s old"},
+		{"an old SGLang", "sglang", version("0.5.9"), 12 * time.Second, 0.25, "the running gauge of SGLang 0.5.9 can be 35\u00a0s old"},
+		{"an SGLang of unknown release", "sglang", Fact[string]{}, 12 * time.Second, 0.25, "the version is unknown, and the running gauge of releases before 0.5.19 can be 35\u00a0s old"},
 		{"an old SGLang for longer than its gauge is old", "sglang", version("0.5.9"), 40 * time.Second, 0, ""},
 		{"llama.cpp", "llamacpp", version("b11669"), 12 * time.Second, 0.25, ""},
 		{"a llama.cpp of unknown build", "llamacpp", Fact[string]{}, 12 * time.Second, 0.25, ""},

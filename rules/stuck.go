@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -41,7 +42,7 @@ var stuck = definition{engine.Rule{
 	Confidence: []string{
 		fmt.Sprintf("%v", stuckConfidence),
 		fmt.Sprintf("%v if the server may be idle with a stale running gauge: nothing waits, and the version is unknown or before %s, or the KV pool reads empty, or the GPU is idle and less of the pool is in use than the running requests must hold (%v block each, or %s of a pool with an unknown number of blocks)",
-			stuckDoubtConfidence, engine.StaleGaugesBefore, engine.MinimumBlocks, figure.PercentSign(engine.KVInUse)),
+			stuckDoubtConfidence, catalog.EngineOf(catalog.VLLM).StaleGauges.Before, engine.MinimumBlocks, figure.PercentSign(engine.KVInUse)),
 		fmt.Sprintf("then not significant if less than %s of the earlier load is left: the load has ended", figure.PercentSign(stuckDrainage)),
 	},
 	Remedy: []string{
