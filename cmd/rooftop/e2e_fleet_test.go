@@ -4,6 +4,7 @@ package main_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -62,12 +63,17 @@ func scrapable(t *testing.T, servers []scrapedServer) (targets []string, byName 
 	return targets, byName, later
 }
 
-// scraping starts a Prometheus or a VictoriaMetrics that scrapes targets, and returns its URL.
+// scraping starts a Prometheus or a VictoriaMetrics that scrapes targets, and returns its URL. A target may be followed
+// by its instance label: "127.0.0.1:8000 gpu-7".
 func scraping(t *testing.T, programs, name string, interval time.Duration, targets []string) (string, *exec.Cmd) {
 	t.Helper()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("global: {scrape_interval: %v}\nscrape_configs: [{job_name: vllm, static_configs: [{targets: ['%s']}]}]\n", interval, strings.Join(targets, "', '"))
+	text := fmt.Sprintf("global: {scrape_interval: %v}\nscrape_configs:\n- job_name: vllm\n  static_configs:\n", interval)
+	for _, target := range targets {
+		address, instance, _ := strings.Cut(target, " ")
+		text += fmt.Sprintf("  - {targets: ['%s'], labels: {instance: '%s'}}\n", address, cmp.Or(instance, address))
+	}
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

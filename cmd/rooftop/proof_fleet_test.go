@@ -4,9 +4,18 @@ package main_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,4 +79,109 @@ func TestProofFleet(t *testing.T) {
 		t.Logf("%s: %d of %d", name, right, len(targets))
 		t.Logf("\n%s", rooftop(t, "fleet", "--prometheus", stores[name], "--since", (long-20*time.Second).String()).stdout)
 	}
+}
+
+// TestProofFleetScale reads 1,000 servers of four ranks each, of which each answers with the page of one simulated
+// server under load, from one Prometheus that scrapes them every 30 s. It takes eight minutes, 6 GB, and the machine
+// to itself:
+//
+//	ROOFTOP_E2E_PROMETHEUS=… go test -tags e2e,proof -run ProofFleetScale -v -timeout 30m ./cmd/rooftop
+func TestProofFleetScale(t *testing.T) {
+	const servers, interval = 1000, 30 * time.Second
+	programs := os.Getenv("ROOFTOP_E2E_PROMETHEUS")
+	if programs == "" {
+		t.Fatal("ROOFTOP_E2E_PROMETHEUS is not set: run .ci/install-prometheus and give its last line")
+	}
+	source, _, _ := scrapable(t, []scrapedServer{{name: "four ranks", sim: strings.Fields("Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 8192 --max-num-seqs 8 --data-parallel-size 4"), load: []string{"--clients", "64"}}})
+	var mutex sync.Mutex
+	var page []byte
+	var read time.Time
+	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if time.Since(read) > time.Second {
+			response, err := http.Get("http://" + source[0] + "/metrics")
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadGateway)
+				return
+			}
+			page, _ = io.ReadAll(response.Body)
+			response.Body.Close()
+			read = time.Now()
+		}
+		_, _ = w.Write(page)
+	}))
+	defer pages.Close()
+	var targets []string
+	for i := range servers {
+		targets = append(targets, fmt.Sprintf("%s server-%04d", strings.TrimPrefix(pages.URL, "http://"), i))
+	}
+	store, prometheus := scraping(t, programs, "Prometheus", interval, targets)
+	time.Sleep(6 * time.Minute)
+
+	// Between rooftop and Prometheus, the bytes of the answers are counted.
+	upstream, err := neturl.Parse(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answered atomic.Int64
+	through := httputil.NewSingleHostReverseProxy(upstream)
+	through.ModifyResponse = func(r *http.Response) error {
+		r.Body = &countedBody{r.Body, &answered}
+		return nil
+	}
+	proxy := httptest.NewServer(through)
+	defer proxy.Close()
+	before := usageOf(t, prometheus.Process.Pid)
+	path, err := named()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "fleet", "--prometheus", proxy.URL, "--since", "5m", "--json")
+	began := time.Now()
+	out, err := cmd.Output()
+	took, state := time.Since(began), cmd.ProcessState
+	after := usageOf(t, prometheus.Process.Pid)
+	t.Logf("%d bytes of JSON, %v", len(out), err)
+	rows := fleetRows(t, answer{stdout: out, code: state.ExitCode()}, servers)
+	right := 0
+	for _, row := range rows {
+		if row.flag() == "--max-num-seqs" {
+			right++
+		}
+	}
+	t.Logf("rooftop: %.1f s, %.1f s of CPU, %d MB at most; %d MB of answers; %d of %d with the slots", took.Seconds(), (state.UserTime() + state.SystemTime()).Seconds(),
+		state.SysUsage().(*syscall.Rusage).Maxrss>>10, answered.Load()>>20, right, servers)
+	t.Logf("Prometheus: %.1f s of CPU meanwhile, scrapes included; %d MB before, %d MB after", after.cpu-before.cpu, before.resident>>20, after.resident>>20)
+	if right != servers {
+		t.Errorf("%d of %d servers have their recommendation", right, servers)
+	}
+}
+
+type countedBody struct {
+	io.ReadCloser
+	sum *atomic.Int64
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.sum.Add(int64(n))
+	return n, err
+}
+
+// usage is what a process took so far: seconds of CPU, and bytes that are resident.
+type usage struct {
+	cpu      float64
+	resident int64
+}
+
+func usageOf(t *testing.T, pid int) usage {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	f := strings.Fields(rest) // from the third field on
+	return usage{cpu: float64(number(t, f[11])+number(t, f[12])) / 100, resident: int64(number(t, f[21])) * int64(os.Getpagesize())}
 }
