@@ -66,6 +66,7 @@ func Diagnose(q Request) Diagnosis {
 		d.LastRaw = &last
 	}
 	d.Doubt = spelled(d.Facts.Dialect(), d.Doubt)
+	d.Overload = spelled(d.Facts.Dialect(), d.overload(&r.Agg))
 	d.Notes = append(d.Notes, d.Facts.Dialect().SpellAll(runNotes(&r))...)
 	if why := aboveSlots(&r); why != "" {
 		d.Facts.Conflicts = append(d.Facts.Conflicts, why)

@@ -139,6 +139,9 @@ type Diagnosis struct {
 	// Doubt states what an outcome without a recommendation leaves open: why nothing could be
 	// judged, or what "healthy" does not cover. "" if nothing.
 	Doubt   string
+	// Overload says that requests queue, and why, where no change of this server is known to help; "" otherwise. The
+	// outcome is healthy then: there is nothing to change.
+	Overload string
 	GPUs    []GPUSummary
 	Missing []Missing
 	Notes   []string // what a reader needs to know: interrupted, missed polls, mixed models

@@ -116,7 +116,7 @@ func (d *Diagnosis) unexplainedQueue(a *Aggregate) string {
 	var few *Finding // fired in too few windows to be significant
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		if f.State != Fired || f.Group != GroupMemory && f.Group != GroupSlots && f.Group != GroupHost {
+		if !f.explainsQueue() {
 			continue
 		}
 		if f.Significant {
@@ -136,6 +136,26 @@ func (d *Diagnosis) unexplainedQueue(a *Aggregate) string {
 		return part + ": " + why
 	}
 	return part + " although slots and KV pool have room: look at LoRA slots (--max-loras), --long-prefill-token-threshold, priorities, and what the server's log says of scheduling"
+}
+
+// overload returns what a queue comes from that a finding explains and that no change of the server shortens; "" if
+// there is none.
+func (d *Diagnosis) overload(a *Aggregate) string {
+	share := a.Waiting.Div(a.Running.Plus(a.Waiting))
+	if d.Outcome != OutcomeHealthy || share.Or(0) < doubtfulQueue {
+		return ""
+	}
+	for i := range d.Findings {
+		if f := &d.Findings[i]; f.explainsQueue() && f.Significant {
+			return figure.PercentSign(share.V) + " of the requests wait: " + f.Reason + ", and no change of this server is known to help"
+		}
+	}
+	return ""
+}
+
+// explainsQueue reports whether a finding is a reason for requests to wait.
+func (f *Finding) explainsQueue() bool {
+	return f.State == Fired && (f.Group == GroupMemory || f.Group == GroupSlots || f.Group == GroupHost)
 }
 
 // doubtfulSlots asks whether a number of slots that the launch does not name is right, if the page shows

@@ -160,6 +160,9 @@ func (v *nowView) quiet(w int) frame.Panel {
 	case d.Outcome == engine.OutcomeNotEvaluable:
 		state, sign, word = cell.Warn, u.Glyphs.Warn, "not judged"
 		help = figure.Stopped(tuning.DoctorHint)
+	case d.Overload != "":
+		state, sign, word = cell.Warn, u.Glyphs.Warn, "overloaded"
+		help = tuning.Sentence(tuning.OverloadAction)
 	case d.Outcome == engine.OutcomeRecommendation: // tried or skipped
 		state, sign, word = cell.Muted, u.Glyphs.Info, "nothing left"
 		help = "[m] measures again. With other load, or other settings, there may be more to gain."

@@ -28,7 +28,7 @@ const small8B = "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 8192"
 // two differ from the first.
 var moreScraped = []scrapedServer{
 	{name: "small budget", sim: strings.Fields(small8B + " --max-num-batched-tokens 256"), load: []string{"--clients", "24", "--prompt-tokens", "1500", "--output-tokens", "40"}, outcome: "recommendation", flag: "--max-num-batched-tokens"},
-	{name: "two clients", sim: strings.Fields(small8B), load: []string{"--clients", "2", "--shared-prefix", "200"}, outcome: "recommendation"},
+	{name: "two clients", sim: strings.Fields(small8B), load: []string{"--clients", "2", "--shared-prefix", "60"}, outcome: "recommendation"},
 	{name: "older release", sim: strings.Fields(small8B + " --sim-dialect 0.20"), load: []string{"--clients", "8", "--shared-prefix", "60"}},
 	{name: "other settings", sim: strings.Fields(small8B + " --max-num-seqs 64"), load: []string{"--clients", "8", "--shared-prefix", "60"}},
 	{name: "restarted", sim: strings.Fields(small8B + " --sim-fault reset@60s"), load: []string{"--clients", "8", "--shared-prefix", "60"}},
@@ -45,7 +45,13 @@ func TestProofFleet(t *testing.T) {
 	}
 	vllm := startServer(t, freePort(t), "--max-num-seqs", "4")
 	offer(t, vllm.url(), "", loadgen.Load{Clients: 16, PromptTokens: loadgen.Fixed(60), OutputTokens: loadgen.Fixed(60), Style: loadgen.Characters, Stagger: time.Second, Seed: 1})
-	targets, byName, later := scrapable(t, append(slices.Clone(scrapedServers), moreScraped...))
+	servers := append(slices.Clone(scrapedServers), moreScraped...)
+	for i := range servers {
+		for j, word := range servers[i].sim {
+			servers[i].sim[j] = strings.Replace(word, "stall@40s+10m", "stall@40s+1h", 1)
+		}
+	}
+	targets, byName, later := scrapable(t, servers)
 	address := strings.TrimPrefix(vllm.url(), "http://")
 	targets, byName[address] = append(targets, address), &scrapedServer{name: "a real vLLM with few slots", outcome: "recommendation", flag: "--max-num-seqs"}
 

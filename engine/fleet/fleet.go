@@ -95,7 +95,7 @@ func (s *Server) urgency() int {
 		return 2
 	case s.Recommendation != nil:
 		return 3
-	case s.Outcome == engine.OutcomeNotEvaluable:
+	case s.Outcome == engine.OutcomeNotEvaluable, s.Overload != "":
 		return 4
 	case s.Outcome == engine.OutcomeHealthy:
 		return 5

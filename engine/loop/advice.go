@@ -267,6 +267,8 @@ func (a *advisor) reconsider(d *engine.Diagnosis) {
 // or "".
 func (a *advisor) whyNoAdvice(d *engine.Diagnosis, searched string) string {
 	switch {
+	case d.Overload != "":
+		return d.Overload
 	case searched != "" && (a.plan.Auto || d.Recommendation == nil):
 		return searched
 	case d.Recommendation != nil && slices.ContainsFunc(a.tried, func(past attempt) bool { return past.unjudged }):
@@ -293,7 +295,7 @@ func quietReason(d *engine.Diagnosis) string {
 	case engine.OutcomeRecommendation:
 		return ""
 	}
-	text := "no bottleneck was found that a change would fix"
+	text := cmp.Or(d.Overload, "no bottleneck was found that a change would fix")
 	if d.Doubt != "" {
 		text += "; " + d.Doubt
 	}

@@ -39,6 +39,7 @@ type diagnosis struct {
 	Runners        []engine.FindingID     `json:"runners"`
 	Outcome        engine.Outcome         `json:"outcome"`
 	Doubt          string                 `json:"doubt"`
+	Overload       string                 `json:"overload,omitempty"` // only where requests queue and no change helps
 	Condition      *condition             `json:"condition"` // null if nothing is wrong
 	GPUs           []Object               `json:"gpus"`
 	Missing        []engine.Missing       `json:"missing"`
@@ -57,7 +58,7 @@ func Diagnosis(d *engine.Diagnosis) any {
 	return &diagnosis{
 		Schema: DiagnosisSchema, Rooftop: program{d.Version}, Started: d.Started, Ended: d.Started.Add(d.Duration), Duration: d.Duration,
 		Target: d.Target, Facts: facts(&d.Facts), Conflicts: d.Facts.Conflicts, Windows: d.Windows, Measured: measured(d), Ceiling: newCeiling(&d.Ceiling), Headroom: d.Headroom,
-		Findings: d.Findings, Recommendation: d.Recommendation, Runners: d.Runners, Outcome: d.Outcome, Doubt: d.Doubt, Condition: conditionOf(d), GPUs: gpus(d.GPUs),
+		Findings: d.Findings, Recommendation: d.Recommendation, Runners: d.Runners, Outcome: d.Outcome, Doubt: d.Doubt, Overload: d.Overload, Condition: conditionOf(d), GPUs: gpus(d.GPUs),
 		Missing: d.Missing, Notes: d.Notes, LastRaw: newRawWindow(tuning.LastRaw(d)),
 	}
 }

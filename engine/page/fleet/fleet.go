@@ -119,6 +119,8 @@ func state(s *fleet.Server) (page.Tone, string) {
 		return page.Muted, "no load"
 	case s.Outcome == engine.OutcomeNotEvaluable:
 		return page.Muted, "not evaluable"
+	case s.Overload != "":
+		return page.Warn, "overloaded"
 	}
 	return page.OK, "healthy"
 }
@@ -282,6 +284,8 @@ func Brief(s *fleet.Server) page.Facts {
 			text += ", saves " + span(w).Text + " an hour (est)"
 		}
 		add("do", page.Accent, text)
+	case s.Overload != "":
+		add("state", tone, word+": "+figure.Stopped(s.Overload))
 	case s.Doubt != "":
 		add("state", tone, word+": "+figure.Stopped(s.Doubt))
 	case s.Outcome == engine.OutcomeHealthy:

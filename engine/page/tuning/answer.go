@@ -33,6 +33,11 @@ func Answer(d *engine.Diagnosis) page.Section {
 	case d.Ceiling.Impossible != "":
 		a.head(page.Warn, "Nothing found to change, but the ceilings cannot be trusted")
 		a.Add("do", page.Accent, "check --model, --gpu and --tensor-parallel-size; -v shows where each value came from")
+	case d.Overload != "":
+		a.head(page.Warn, "Overloaded: no flag helps")
+		a.Add("why", page.Body, Sentence(d.Overload)+reached(d))
+		a.Add("do", page.Accent, OverloadAction)
+		a.addDoubt()
 	default:
 		a.head(page.OK, "Nothing to change")
 		a.Add("why", page.Body, healthyWhy(d))
@@ -164,6 +169,9 @@ func (a *answer) notEvaluable() {
 	a.Add("do", page.Accent, nextStep(d))
 }
 
+// OverloadAction is what to do about an overloaded server that no change helps.
+const OverloadAction = "add a replica or GPUs, or send fewer or shorter requests"
+
 // DoctorHint says where to look when nothing can be judged.
 const DoctorHint = "rooftop doctor lists what is readable here, and how to fix each gap"
 
@@ -198,12 +206,17 @@ func healthyWhy(d *engine.Diagnosis) string {
 	if len(fired) > 0 {
 		s = "In " + load + " " + figure.List(fired...) + " fired, and no change is known to gain anything here (see Findings)."
 	}
+	return s + reached(d)
+}
+
+// reached says how far the output is from what is achievable, "" if that is unknown.
+func reached(d *engine.Diagnosis) string {
 	if c := d.Ceiling.Physical; c != nil {
 		if share, words := AchievableShare(Quantity(d, Output).Value, c); share != "" {
-			s += " Output is " + share + words + ", " + AchievableRange(c) + nbsp + "tok/s."
+			return " Output is " + share + words + ", " + AchievableRange(c) + nbsp + "tok/s."
 		}
 	}
-	return s
+	return ""
 }
 
 // Target is the section of what was measured, for how long, and with which settings.

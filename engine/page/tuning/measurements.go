@@ -81,6 +81,8 @@ func stateCell(d *engine.Diagnosis) page.Cell {
 		tone, word = Severity(d.Finding(d.Recommendation.Finding)), string(d.Recommendation.Finding)
 	case d.Outcome != engine.OutcomeHealthy:
 		tone = page.Muted
+	case d.Overload != "":
+		tone, word = page.Warn, "overloaded"
 	}
 	return page.Cell{Text: tone.Sign() + nbsp + word, Tone: tone}
 }

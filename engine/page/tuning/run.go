@@ -85,6 +85,8 @@ func (r Run) Headline() (page.Tone, string) {
 		before, _ := Outputs(kept[0])
 		_, after := Outputs(kept[len(kept)-1])
 		return tone, fmt.Sprintf("Output %s: %s, with %s", r.GainText(), FromTo(before, after.Value), figure.Counted(r.restartCount(), "restart"))
+	case len(r.Iterations) == 0 && r.Baseline.Overload != "":
+		return page.Warn, "Nothing was changed, and the server is overloaded: output " + Show(outputOf(r.Baseline))
 	case len(r.Iterations) == 0:
 		return page.Body, "Nothing was changed: output " + Show(outputOf(r.Baseline))
 	case len(kept) > 0:
