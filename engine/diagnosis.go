@@ -138,13 +138,13 @@ type Diagnosis struct {
 	Condition Condition
 	// Doubt states what an outcome without a recommendation leaves open: why nothing could be
 	// judged, or what "healthy" does not cover. "" if nothing.
-	Doubt   string
+	Doubt string
 	// Overload says that requests queue, and why, where no change of this server is known to help; "" otherwise. The
 	// outcome is healthy then: there is nothing to change.
 	Overload string
-	GPUs    []GPUSummary
-	Missing []Missing
-	Notes   []string // what a reader needs to know: interrupted, missed polls, mixed models
+	GPUs     []GPUSummary
+	Missing  []Missing
+	Notes    []string // what a reader needs to know: interrupted, missed polls, mixed models
 	// Performance is the calibrated model of one replica, nil if it has no basis.
 	Performance *roofline.Performance
 	Ranks       int // measured replicas, at least 1

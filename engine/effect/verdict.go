@@ -204,11 +204,12 @@ func objectiveValue(h verdict.ObjectiveResult, state string) string {
 }
 
 // Outcome returns the predicted range of the goal, and whether the outcome lies within it. known
-// is false without a prediction or an outcome, and if the traffic explains the difference.
+// is false without a prediction or an outcome, if the outcome is too wide to test it, and if the traffic explains the
+// difference.
 func (p Verdict) Outcome(list []engine.Prediction) (low, high float64, within, known bool) {
 	q, predicted := PredictionOf(list, p.Result.Goal)
 	c, measured := p.Change()
-	if !predicted || !measured || p.Direction == verdict.NotComparable {
+	if !predicted || !measured || c.Wide() || p.Direction == verdict.NotComparable {
 		return 0, 0, false, false
 	}
 	low, high = q.Low.V, q.High.V

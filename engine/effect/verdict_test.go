@@ -109,6 +109,9 @@ func TestPredictionOfAGoal(t *testing.T) {
 	if _, _, _, known := other.Outcome(list); known {
 		t.Error("a prediction is held against what the traffic explains")
 	}
+	if _, _, _, known := proved("", -0.61, 0.3, 2.03).Outcome(list); known {
+		t.Error("an effect of -61 to +203 % tests a prediction")
+	}
 }
 
 // The judged values are used where the diagnoses cover other periods.

@@ -35,8 +35,8 @@ func score(list []Iteration) Score {
 	return s
 }
 
-// outcome returns the measured change of the goal as a ratio. ok is false if it was not measured
-// or is not attributable to the change.
+// outcome returns the measured change of the goal as a ratio. ok is false if it was not measured, is too
+// wide to test a prediction, or is not attributable to the change.
 func (it *Iteration) outcome() (goal verdict.Goal, effect float64, ok bool) {
 	d := it.Delta
 	if d == nil || d.Direction == verdict.NotComparable || it.Noticed == SameSettings {
@@ -47,7 +47,7 @@ func (it *Iteration) outcome() (goal verdict.Goal, effect float64, ok bool) {
 		if goal == "" {
 			goal = verdict.Throughput
 		}
-		return goal, v.Effect.Mid, true
+		return goal, v.Effect.Mid, !v.Effect.Wide()
 	}
 	return verdict.Throughput, d.Throughput.V, d.Throughput.OK
 }

@@ -35,6 +35,8 @@ func TestScore(t *testing.T) {
 		{"latency is turned around", []Iteration{measured(verdict.Better, verdict.Latency, 1, p(search.MetricE2E, -0.6, -0.5, -0.4))}, Score{Made: 1, Within: 1, Error: stat.Some(0)}},
 		{"without a verdict the throughput", []Iteration{{Predicted: []engine.Prediction{tokens(0.1, 0.2, 0.3)}, Delta: &effect.Delta{Direction: verdict.Better, Throughput: stat.Some(0.25)}}}, Score{Made: 1, Within: 1, Error: stat.Some(1.25/1.2 - 1)}},
 		{"not comparable", []Iteration{measured(verdict.NotComparable, verdict.Throughput, 0.5, tokens(0.4, 0.6, 0.8))}, Score{}},
+		{"too wide to test it", []Iteration{{Predicted: []engine.Prediction{tokens(0.1, 0.2, 0.3)}, Delta: &effect.Delta{Direction: verdict.Inconclusive,
+			Verdict: &verdict.Result{Known: true, Effect: verdict.Interval{Low: -0.61, Mid: 0.2, High: 2.03}}}}}, Score{}},
 		{"not judged", []Iteration{{Predicted: []engine.Prediction{tokens(0.4, 0.6, 0.8)}}}, Score{}},
 		{"nothing predicted", []Iteration{measured(verdict.Better, verdict.Throughput, 0.5)}, Score{}},
 		{"a bound alone", []Iteration{measured(verdict.Better, verdict.Throughput, 0.5, engine.Prediction{Metric: search.MetricTokens, Unit: "ratio", High: stat.Some(1)})}, Score{}},

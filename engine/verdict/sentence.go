@@ -21,6 +21,10 @@ func (i Interval) Finite() bool {
 	return stat.IsFinite(i.Low) && stat.IsFinite(i.Mid) && stat.IsFinite(i.High)
 }
 
+// Wide reports whether the ends of an effect differ by more than a factor of 3, as widely as no forecast is told: such
+// a measurement neither confirms a prediction nor refutes it.
+func (i Interval) Wide() bool { return 1+i.High > 3*(1+i.Low) }
+
 // Inverse returns the change of 1/x for a change i of x.
 func (i Interval) Inverse() Interval {
 	return Interval{Low: 1/(1+i.High) - 1, Mid: 1/(1+i.Mid) - 1, High: 1/(1+i.Low) - 1}

@@ -40,7 +40,7 @@ type diagnosis struct {
 	Outcome        engine.Outcome         `json:"outcome"`
 	Doubt          string                 `json:"doubt"`
 	Overload       string                 `json:"overload,omitempty"` // only where requests queue and no change helps
-	Condition      *condition             `json:"condition"` // null if nothing is wrong
+	Condition      *condition             `json:"condition"`          // null if nothing is wrong
 	GPUs           []Object               `json:"gpus"`
 	Missing        []engine.Missing       `json:"missing"`
 	Notes          []string               `json:"notes"`

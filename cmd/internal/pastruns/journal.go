@@ -6,6 +6,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // fromJournal returns a run as its journal records it.
@@ -112,7 +113,7 @@ func (r *journalled) intend(j *journal.Record) {
 func (r *journalled) judge(j *journal.Record) {
 	c := r.last()
 	c.Direction, c.Reason, c.Gain, c.Low, c.High = j.Direction, j.Text, optional(j.Mid), optional(j.Low), optional(j.High)
-	if low, high := c.Predicted[0], c.Predicted[2]; low.OK && high.OK && c.Gain.OK {
+	if low, high := c.Predicted[0], c.Predicted[2]; low.OK && high.OK && c.Gain.OK && !(verdict.Interval{Low: c.Low.Or(0), High: c.High.Or(0)}).Wide() {
 		r.Made++
 		if c.Gain.V >= low.V && c.Gain.V <= high.V {
 			r.Within++
