@@ -74,7 +74,7 @@ func (r Run) Headline() (page.Tone, string) {
 	case !r.Attached:
 		return page.Warn, "No server was found"
 	case r.Condition.Ill() && len(kept) == 0:
-		return page.Bad, r.Condition.Title() + ": nothing was concluded from it"
+		return page.Bad, r.Condition.Title() + ": nothing was concluded"
 	case r.Baseline == nil && len(r.Iterations) == 0:
 		return page.Warn, "No measurement was completed"
 	case len(kept) > 0 && gain.OK:
@@ -106,7 +106,7 @@ func (r Run) Reason() string {
 		return JoinClauses(how, r.AttachWhy)
 	case !r.Attached:
 		return JoinClauses(how, r.AttachWhy, "looked for "+r.Watch)
-	case r.Baseline == nil && len(r.Iterations) == 0:
+	case r.Baseline == nil && len(r.Iterations) == 0 && (r.Quiet == "" || !strings.Contains(how, r.Quiet)): // where the server is ill, how says it
 		return JoinClauses(how, cmp.Or(r.Quiet, r.Progress.Text))
 	}
 	return how
@@ -140,11 +140,13 @@ func (r Run) Best() string {
 	return r.Snapshot.Kept
 }
 
-// Next returns the current recommendation, or why there is none.
+// Next returns the current recommendation, what to do about a server that is ill, or why there is no recommendation.
 func (r Run) Next() string {
 	switch a := r.Advice; {
 	case !r.Attached:
 		return "start the server or give its address with --url; 'rooftop demo' shows a simulated one"
+	case r.Condition.Ill():
+		return UnhealthyAction(cmp.Or(r.Live, r.Baseline))
 	case r.Preliminary != "":
 		return figure.Joined(": ", "preliminary "+r.Preliminary, figure.Joined(": ", engine.JoinChanges(a.Changes()), a.Why))
 	case a != nil && a.Kind == engine.KindFlag && a.Flag != "":
