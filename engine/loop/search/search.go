@@ -79,11 +79,15 @@ func (s *Search) Next() (r *engine.Recommendation, why string) {
 	list := s.candidates()
 	best, allowed := -1, list[:0:0]
 	var refused []refusal
+	var barred refusal // of what a rule recommends most
 	for i := range list {
 		c := &list[i]
 		s.weigh(c)
 		if text, order := s.refuse(c); text != "" {
 			refused = append(refused, refusal{text, order, c.value})
+			if order == refusedAllowed && c.rule && (barred.text == "" || c.value > barred.value) {
+				barred = refusal{text, order, c.value}
+			}
 			s.Blocked = s.Blocked || order == refusedAllowed && s.Allow != nil && c.rule && s.Goal.worthRestart(c.value)
 			continue
 		}
@@ -95,7 +99,14 @@ func (s *Search) Next() (r *engine.Recommendation, why string) {
 	if best < 0 {
 		return s.beyondFlags(), nearestRefusal(refused)
 	}
-	return &s.tellable(&list[best], allowed).Recommendation, ""
+	out := s.tellable(&list[best], allowed)
+	if out.again {
+		out.Why = strings.TrimSpace(out.Why + " It was tried without a verdict: a second start may tell.")
+	}
+	if barred.text != "" && barred.value > out.value {
+		out.Why = strings.TrimSpace(out.Why + " What a rule recommends is " + barred.text + ".")
+	}
+	return &out.Recommendation, ""
 }
 
 // tellable returns the candidate to try instead of the best one: if its gain is smaller than a trial

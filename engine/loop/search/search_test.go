@@ -464,6 +464,24 @@ func TestSearchAllowsWhatIsListed(t *testing.T) {
 	}
 }
 
+// TestSearchNamesWhatItMayNotTry: where a rule's remedy is not allowed and another change is tried in its place, it says
+// so, and that a change is tried again.
+func TestSearchNamesWhatItMayNotTry(t *testing.T) {
+	s := scene{slots: 128, running: 46, waiting: 82, pool: 40_000, util: 0.5, prompt: 400, output: 800, preempts: 8, itl: 0.03, advice: fix("--kv-cache-dtype", "auto", "fp8", 2), id: engine.KVPressure}
+	d := s.diagnosis(t)
+	r, why := searched(d).Next()
+	if r == nil || r.Flag != "--gpu-memory-utilization" || !strings.Contains(r.Why, "What a rule recommends is not allowed: --kv-cache-dtype auto → fp8") || strings.Contains(r.Why, "without a verdict") {
+		t.Fatalf("%+v, %s", r, why)
+	}
+	var once []Trial // of each value
+	for _, to := range []string{"0.55", "0.6", "0.7", "0.8", "0.9", "0.92", "0.95"} {
+		once = append(once, trialOf(r.Flag, r.From, to, Unjudged, 0.4, d, d))
+	}
+	if r, why = searched(d, func(s *Search) { s.Trials, s.Allow = once, []string{"gpu-memory-utilization"} }).Next(); r == nil || !strings.Contains(r.Why, "It was tried without a verdict") {
+		t.Errorf("%+v, %s", r, why)
+	}
+}
+
 // TestSearchGoesElsewhere checks that a remedy other than a flag is recommended only if no flag is left.
 func TestSearchGoesElsewhere(t *testing.T) {
 	client := &engine.Fix{Kind: engine.KindClient, Command: "more at once"}
