@@ -3,6 +3,8 @@ package loop
 import (
 	"fmt"
 	"slices"
+
+	"github.com/rooftop-dev/rooftop/engine"
 )
 
 // command describes the availability of a command.
@@ -82,6 +84,9 @@ func (c *controls) pressed(wanted Command) {
 
 // busy returns why nothing can be changed in the current phase, or "".
 func (c *controls) busy() string {
+	if live := c.loop.current.live; c.loop.phase == PhaseBaseline && live != nil && live.Outcome == engine.OutcomeNoLoad {
+		return "There are no requests: the baseline waits for them."
+	}
 	return [NumPhases]string{
 		PhaseAttach: whyNotAttached, PhaseBaseline: "The baseline is still being measured.",
 		PhaseApplying: "A change is being made.", PhaseDown: "The server does not answer.",
