@@ -3,11 +3,14 @@ package exporter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,7 +22,7 @@ import (
 )
 
 // replayed returns the diagnosis of a recording of the repository.
-func replayed(t *testing.T, name string) engine.Diagnosis {
+func replayed(t testing.TB, name string) engine.Diagnosis {
 	t.Helper()
 	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "recordings", name))
 	if err != nil {
@@ -170,4 +173,58 @@ func TestFailureLeavesServersUnread(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
+}
+
+// A day of diagnoses, of pods with new names each hour, leaves nothing behind but the latest.
+func TestADayLeavesNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, began := New("1.2.3"), time.Now()
+		d := replayed(t, "slots4-cpu.gz")
+		ctx, cancel := context.WithCancel(t.Context())
+		go e.Run(ctx, func(context.Context) ([]fleet.Server, error) {
+			list := make([]fleet.Server, 20)
+			for i := range list {
+				list[i] = fleet.Server{Name: fmt.Sprintf("pod-%d-%d:8000", int(time.Since(began).Hours()), i), Diagnosis: d}
+				list[i].Notes = []string{strings.Repeat("x", 10_000)} // what would add up to 300 MB
+			}
+			return list, nil
+		}, time.Minute, nil)
+		size := func() (series int, heap uint64) {
+			synctest.Wait()
+			families, err := e.registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range families {
+				series += len(f.Metric)
+			}
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return series, m.HeapAlloc
+		}
+		time.Sleep(time.Hour)
+		series, heap := size()
+		time.Sleep(23 * time.Hour)
+		if s, h := size(); s != series || h > heap+5<<20 {
+			t.Errorf("%d series and %d bytes after an hour, %d and %d after a day", series, heap, s, h)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+// BenchmarkScrape answers Prometheus for 100 servers.
+func BenchmarkScrape(b *testing.B) {
+	e := New("1.2.3")
+	d := replayed(b, "slots4-cpu.gz")
+	for i := range 100 {
+		e.servers = append(e.servers, fleet.Server{Name: fmt.Sprintf("gpu-%d:8000", i), Diagnosis: d})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		w := httptest.NewRecorder()
+		e.page(w, httptest.NewRequest("GET", "/metrics", nil))
+		b.ReportMetric(float64(w.Body.Len()), "B/page")
+	}
 }
