@@ -216,7 +216,7 @@ func (p *autopilot) conclude(reason string, code int) {
 	case p.changeInPlace():
 		p.trials.revert() // asks for it
 	case p.baseline.measured.spreadUnknown && p.now-p.since < overdue*p.plan.Longest:
-		p.waitFor(p.since+overdue*p.plan.Longest, p.baseline.measuringLeft(), "measuring the kept configuration again after its restart: the difference is restart noise")
+		p.waitFor(p.since+overdue*p.plan.Longest, p.baseline.inStretches(p.baseline.measuringLeft()), "measuring the kept configuration again after its restart: the difference is restart noise")
 	case !p.keptIsStable():
 		p.watchKept()
 	default:

@@ -286,14 +286,19 @@ func (b *baselines) lacking(r *engine.Recommendation) (why string, most time.Dur
 	case left == 0:
 		return "", 0
 	case b.filling:
-		return "because the KV pool is still filling", left
+		return "because the KV pool is still filling", b.inStretches(left)
 	case b.selfUncertainty(&side) > max(b.precision()/2, gainToTell(r.Predicted, b.plan.Goal)/6):
-		return "until the predicted gain can be distinguished from noise", left
+		return "until the predicted gain can be distinguished from noise", b.inStretches(left)
 	case short > 0:
-		stretches := (short + b.plan.Measure - 1) / b.plan.Measure
-		return "to outlast a burst of another workload", min(left, stretches*b.plan.Measure) + (excludedTail+1)*engine.WindowLength
+		return "to outlast a burst of another workload", b.inStretches(min(left, short))
 	}
 	return "", 0
+}
+
+// inStretches returns how long a measurement of d takes: it is continued by whole stretches, and the latest windows are
+// left out.
+func (b *baselines) inStretches(d time.Duration) time.Duration {
+	return (d+b.plan.Measure-1)/b.plan.Measure*b.plan.Measure + (excludedTail+1)*engine.WindowLength
 }
 
 // measuringLeft returns how much longer the kept configuration is measured under load, at most.

@@ -105,7 +105,7 @@ func TestABaselineThatIsNeverSureEnds(t *testing.T) {
 		says string
 		most time.Duration
 	}{
-		{"--max-num-seqs 30", 0.001, "until the predicted gain can be distinguished from noise", 260 * time.Second},
+		{"--max-num-seqs 30", 0.001, "until the predicted gain can be distinguished from noise", 266 * time.Second},
 		{"--max-num-seqs 26", 0.05, "to outlast a burst of another workload", 26 * time.Second},
 	} {
 		t.Run(c.args, func(t *testing.T) {
