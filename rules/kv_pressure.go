@@ -196,15 +196,15 @@ func poolEvidence(p *pool) []engine.Evidence {
 		out = append(out, sourced("kv_capacity_tokens", p.capacity, "tok", p.from, text))
 	}
 	if p.context.OK {
-		text := fmt.Sprintf("one sequence takes %s tokens by its end", figure.Count(p.context.V))
+		text := fmt.Sprintf("one sequence holds %s tokens of the pool by its end", figure.Count(p.context.V))
 		if p.shared {
-			text += ", counting shared prefixes once"
+			text += fmt.Sprintf(", its part of shared prefixes included; it reads %s", figure.Count(p.prompt.V+p.output.V))
 		}
-		out = append(out, sourced("context_tokens", p.context, "tok", engine.FromDerived, text))
+		out = append(out, sourced("kv_tokens_per_sequence", p.context, "tok", engine.FromDerived, text))
 	}
 	if n := p.wholeSequences(); n.OK {
 		out = append(out, sourced("sequences_held", n, "req", engine.FromDerived,
-			fmt.Sprintf("%s fit into the pool at the context they reach%s", figure.Counted(n.V, "sequence"), perRank(p.ranks))))
+			fmt.Sprintf("%s fit into the pool at the context they reach%s%s", figure.Counted(n.V, "sequence"), perRank(p.ranks), p.notAtTheirEnd(n.V))))
 	}
 	return out
 }

@@ -153,7 +153,7 @@ func (p *pool) lack(wanted float64) string {
 		return fmt.Sprintf("The KV pool fits %s at their mean context%s, but not several long ones or a burst at once.",
 			figure.Counted(n, "sequence"), perRank(p.ranks))
 	}
-	return fmt.Sprintf("The KV pool fits %s at the context they reach; %s would run%s.", figure.Counted(fit.V, "sequence"), figure.Count(n), perRank(p.ranks))
+	return fmt.Sprintf("The KV pool fits %s at the context they reach%s; %s would run%s.", figure.Counted(fit.V, "sequence"), p.notAtTheirEnd(fit.V), figure.Count(n), perRank(p.ranks))
 }
 
 // withGrowth returns a fix that makes the pool growth times as large, with its gain.

@@ -1,10 +1,12 @@
 package rules
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -13,6 +15,7 @@ import (
 type pool struct {
 	ranks    float64
 	running  float64       // requests of one rank, mean of the gauge
+	ran      float64       // the same over the whole run, as its figures show it
 	occupied stat.Opt      // slots of one rank in use, mean (engine.Window.Occupied)
 	queued   float64       // requests of one rank waiting for capacity, mean
 	peak     float64       // requests of one rank that ran at once, maximum
@@ -23,8 +26,8 @@ type pool struct {
 	est      bool          // capacity is computed from the catalog, not reported by the server
 	prompt   stat.Opt      // mean prompt, tokens
 	output   stat.Opt      // mean output, tokens
-	resident stat.Opt      // mean tokens of a running sequence
-	end      stat.Opt      // expected tokens of a sequence at its end
+	resident stat.Opt      // mean tokens that a running sequence holds of the pool
+	end      stat.Opt      // expected tokens that a sequence holds at its end
 	context  stat.Opt      // the larger of resident and end: the budget of one sequence
 	holds    stat.Opt      // sequences that fit at that context
 	shared   bool          // sequences hold fewer tokens than their prompts: they share prefixes
@@ -38,9 +41,23 @@ const minFinished = 10
 // prompts by shared blocks; below it they are prompts in the middle of their prefill.
 const sharedReuse = 0.20
 
-// poolOf returns the means of the pool over the selected windows in which requests ran. Without
-// such a window only ranks is set.
+// poolOf returns the pool as the selected windows in which requests ran used it. What one sequence takes
+// and how many fit is that of the whole run, so that all findings of a run state one value. Without a
+// selected window only ranks is set.
 func poolOf(r *engine.Run, selected func(w *engine.Window) bool) pool {
+	p := poolUse(r, selected)
+	if p.running <= 0 {
+		return p
+	}
+	whole := poolUse(r, always)
+	whole.budget(&r.Agg)
+	p.ran = r.Agg.Running.Times(1 / p.ranks).Or(whole.running)
+	p.resident, p.end, p.context, p.holds, p.shared = whole.resident, whole.end, whole.context, whole.holds, whole.shared
+	return p
+}
+
+// poolUse returns the means of the pool over the selected windows in which requests ran.
+func poolUse(r *engine.Run, selected func(w *engine.Window) bool) pool {
 	p := pool{ranks: 1}
 	var running, queue, usage, secs float64
 	var occupied stat.Average
@@ -74,7 +91,6 @@ func poolOf(r *engine.Run, selected func(w *engine.Window) bool) pool {
 		p.capacity, p.from, p.est = stat.Some(c.Value), c.Source, strings.Contains(c.Note, "(est)")
 	}
 	p.prompt, p.output = lengths(r)
-	p.budget(r.Agg.HitRate)
 	return p
 }
 
@@ -109,18 +125,16 @@ func lengths(r *engine.Run) (prompt, output stat.Opt) {
 	return prompt, output
 }
 
-// budget computes the tokens that one sequence takes and how many sequences fit. hit is the
-// prefix hit rate.
-func (p *pool) budget(hit stat.Opt) {
-	p.resident = p.usage.Times(p.capacity.Or(0))
-	if !p.capacity.OK || p.running <= 0 {
-		p.resident = stat.None
+// budget computes the tokens that one sequence takes and how many sequences fit. The mean that it holds is
+// the aggregate's, as in the physical model.
+func (p *pool) budget(a *engine.Aggregate) {
+	if p.capacity.OK && a.KVPerRequest.Or(0) > 0 {
+		p.resident = a.KVPerRequest.Times(p.capacity.V)
 	}
-	p.resident = p.resident.Div(stat.Some(p.running))
 	if p.prompt.OK && p.output.OK {
 		p.end = stat.Some(p.prompt.V + p.output.V)
 	}
-	if p.resident.OK && p.end.OK && p.resident.V < p.prompt.V && hit.Or(0) >= sharedReuse {
+	if p.resident.OK && p.end.OK && p.resident.V < p.prompt.V && a.HitRate.Or(0) >= sharedReuse {
 		// Shared blocks are held once: on average half of the output is resident, and the
 		// other half is still to come.
 		p.shared = true
@@ -184,6 +198,14 @@ func (p *pool) wholeSequences() stat.Opt {
 		return stat.None
 	}
 	return stat.Some(math.Floor(p.holds.V + 1e-9))
+}
+
+// notAtTheirEnd explains why more sequences run than fit at their end, if so: they are not all there at once.
+func (p *pool) notAtTheirEnd(fit float64) string {
+	if p.ran <= fit {
+		return ""
+	}
+	return fmt.Sprintf(" (%s run, not all of them at their end)", figure.Count(p.ran))
 }
 
 // room returns the number of sequences, rounded down, with which usage stays below

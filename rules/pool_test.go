@@ -222,3 +222,42 @@ func TestRevertOfPrefixCaching(t *testing.T) {
 		}
 	}
 }
+
+// Both findings about the pool state one value for what a sequence takes, although they fire in other windows.
+func TestOnePoolForAllFindings(t *testing.T) {
+	w, f := quietWindow(), knownFacts()
+	low, high := w.Clone(), w.Clone()
+	setKV(&low, 0.3, 0.4)
+	setKV(&high, 0.9, 0.95)
+	windows := []engine.Window{low, high}
+	r := &engine.Run{Windows: windows, Facts: &f, Agg: engine.Combine(windows, &f)}
+	of := func(kv float64) pool {
+		return poolOf(r, func(w *engine.Window) bool { return w.KV.V == kv })
+	}
+	a, b := of(0.3), of(0.9)
+	if a.usage == b.usage {
+		t.Fatal("both have the same windows")
+	}
+	if a.context != b.context || a.holds != b.holds || a.resident != b.resident {
+		t.Errorf("a sequence takes %v and %v, %v and %v fit", a.context, b.context, a.holds, b.holds)
+	}
+	if a.ran != r.Agg.Running.V || b.ran != a.ran {
+		t.Errorf("%v and %v ran, want %v", a.ran, b.ran, r.Agg.Running)
+	}
+	if want := r.Agg.KVPerRequest.Times(f.KVCapacityTokens.Value); a.resident != want {
+		t.Errorf("a sequence holds %v on average, in the physical model %v", a.resident, want)
+	}
+}
+
+// A number of sequences that fit below the number that run says why.
+func TestMoreRunThanFitAtTheirEnd(t *testing.T) {
+	p := pool{ranks: 1, ran: 6.8, capacity: stat.Some(35984), context: stat.Some(5850), holds: stat.Some(6.15)}
+	const want = "6 sequences at the context they reach (6.8 run, not all of them at their end); 24 would run."
+	if got := p.lack(24); !strings.HasSuffix(got, want) {
+		t.Errorf("%q does not end with %q", got, want)
+	}
+	p.holds = stat.Some(7.3)
+	if got := p.lack(24); strings.Contains(got, "not all") {
+		t.Errorf("%q", got)
+	}
+}
