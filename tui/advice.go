@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -95,13 +96,12 @@ func (v *nowView) keysOfAdvice(r *engine.Recommendation) page.Text {
 	return keys
 }
 
+// adviser returns the diagnosis that the recommendation comes from, nil if there is none.
+func adviser(s *loop.Snapshot) *engine.Diagnosis { return cmp.Or(s.Baseline, s.Live) }
+
 // expected returns the predicted effects of the change: the goal, what gets worse, and the others.
 func (v *nowView) expected(r *engine.Recommendation) []tuning.Expectation {
-	d := v.s.Baseline
-	if d == nil {
-		d = v.latest()
-	}
-	list := tuning.Expectations(r.Predicted, d, v.s.Objectives...)
+	list := tuning.Expectations(r.Predicted, adviser(v.s), v.s.Objectives...)
 	rank := map[cell.Token]int{cell.Bad: -1}
 	slices.SortStableFunc(list[min(1, len(list)):], func(a, b tuning.Expectation) int { return rank[a.Tone] - rank[b.Tone] })
 	return list

@@ -45,6 +45,9 @@ func (m *model) askApply() {
 		parts := slices.DeleteFunc([]string{"Expect:", e.Metric, e.FromTo, e.Change, e.Range}, func(part string) bool { return part == "" })
 		d.Lines = append(d.Lines, frame.Remark{Token: e.Tone, Text: strings.Join(parts, " ")})
 	}
+	if noLoad(s) {
+		d.Lines = append(d.Lines, frame.Remark{Token: cell.Warn, Text: "No requests now: the advice is for an earlier load, and a change cannot be judged until there is load again."})
+	}
 	d.Lines = append(d.Lines, frame.Remark{Token: cell.Body, Text: "Downtime: " + downtime(s)})
 	for _, cost := range s.Advice.Costs {
 		d.Lines = append(d.Lines, frame.Remark{Token: cell.Body, Text: "Costs: " + cost})

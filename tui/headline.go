@@ -186,7 +186,7 @@ func (v *nowView) numbers(w int, framed bool) frame.Panel {
 	return q
 }
 
-// span returns the time range that the numbers cover.
+// span returns the time range that the numbers cover. Means are of the windows with load.
 func (v *nowView) span() page.Text {
 	d := v.s.Live
 	switch {
@@ -194,8 +194,14 @@ func (v *nowView) span() page.Text {
 		return page.Toned(cell.Warn, lasting(v.s.Now-source(v.s).Last)+" old")
 	case d == nil || d.Windows.Evaluable == 0:
 		return nil
-	case !noLoad(v.s) && (v.s.Phase == loop.PhaseBaseline || v.s.Phase == loop.PhaseSettling || v.s.Phase == loop.PhaseMeasuring):
+	case noLoad(v.s):
+		if since, ok := lastLoad(v.s); ok {
+			return page.Toned(cell.Muted, "no requests since "+figure.Clock(since))
+		}
+	case v.s.Phase == loop.PhaseBaseline, v.s.Phase == loop.PhaseSettling, v.s.Phase == loop.PhaseMeasuring:
 		return page.Toned(cell.Muted, "so far: "+lasting(d.Duration))
+	case 0 < d.Windows.Active && d.Windows.Active < d.Windows.Evaluable:
+		return page.Toned(cell.Muted, "last "+lasting(d.Duration)+", under load")
 	}
 	return page.Toned(cell.Muted, "last "+lasting(d.Duration))
 }

@@ -21,8 +21,12 @@ type nowView struct {
 }
 
 // latest returns the diagnosis for findings and ceiling: the live one or, unless another
-// configuration runs, that of the baseline. It returns nil if there is neither.
+// configuration runs, that of the baseline. It returns nil if there is neither, or if the load that the live
+// one describes has ended.
 func (v *nowView) latest() *engine.Diagnosis {
+	if noLoad(v.s) && v.s.Live.Outcome != engine.OutcomeNoLoad {
+		return nil
+	}
 	if it := v.last(); v.s.Live == nil && (it == nil || it.End != loop.IterationOpen) {
 		return v.s.Baseline
 	}

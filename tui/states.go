@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -43,7 +44,11 @@ func bannerOf(s *loop.Snapshot, u *frame.Settings) frame.Remarks {
 	case len(s.Problems) > 0:
 		return frame.Remarks{warn(figure.Stopped(strings.Join(s.Problems, "; ")))}
 	case noLoad(s):
-		return frame.Remarks{{Token: cell.Strong, Text: u.Glyphs.Info + " No requests: nothing to judge. Send some, or let rooftop do it:"}, {Token: cell.Accent, Text: " rooftop load " + serverFlag(s.Target.URL)}}
+		text := " No requests: nothing to judge. Send some, or let rooftop do it:"
+		if since, ok := lastLoad(s); ok && s.Advice != nil {
+			text = " No requests since " + figure.Clock(since) + "; the advice is for the load before. To judge it:"
+		}
+		return frame.Remarks{{Token: cell.Strong, Text: u.Glyphs.Info + text}, {Token: cell.Accent, Text: " rooftop load " + serverFlag(s.Target.URL)}}
 	}
 	return nil
 }
@@ -77,9 +82,33 @@ func source(s *loop.Snapshot) loop.SourceState {
 // slow reports whether rooftop polls a page less often because reading it takes long.
 func slow(m loop.SourceState) bool { return m.Interval > 2*engine.PollInterval }
 
-// noLoad reports whether the server responds but has no requests.
+// idleFor is how long no request was in the server when the means of the latest windows, which are those of
+// the windows with load, are no longer of now. Under a light load it is also without requests for some windows.
+const idleFor = 10 * time.Second
+
+// noLoad reports whether the server responds but has no requests: none in all of the latest windows, or none
+// for idleFor.
 func noLoad(s *loop.Snapshot) bool {
-	return s.Live != nil && s.Live.Outcome == engine.OutcomeNoLoad
+	if s.Live != nil && s.Live.Outcome == engine.OutcomeNoLoad {
+		return true
+	}
+	last := lastPoint(s)
+	since, ok := lastLoad(s)
+	return s.Live != nil && ok && last.T-since >= idleFor
+}
+
+// lastLoad returns when requests were last in the server, ok is false if that is unknown or if they still are.
+func lastLoad(s *loop.Snapshot) (at time.Duration, ok bool) {
+	last := lastPoint(s)
+	for i := len(s.Points) - 1; i >= 0 && last != nil; i-- {
+		switch p := &s.Points[i]; {
+		case p.Iteration != last.Iteration, !p.Running.OK:
+			return 0, false
+		case p.Running.V > 0 || p.Waiting.Or(0) > 0 || p.Tokens.Or(0) > 0 || p.Prompt.Or(0) > 0:
+			return p.T, i < len(s.Points)-1
+		}
+	}
+	return 0, false
 }
 
 // serverFlag returns the flag that names a server: --url, or --kube for a workload of Kubernetes.
