@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -65,7 +66,7 @@ const (
 
 func newRoofView(s *loop.Snapshot, u *frame.Settings) *roofView {
 	r := &roofView{s: s, u: u}
-	candidates := []*engine.Diagnosis{s.Live, s.Baseline}
+	candidates := []*engine.Diagnosis{r.latest(), s.Baseline}
 	for i := len(s.Iterations) - 1; i >= 0; i-- {
 		candidates = append(candidates, s.Iterations[i].After, s.Iterations[i].Before)
 	}
@@ -80,7 +81,7 @@ func newRoofView(s *loop.Snapshot, u *frame.Settings) *roofView {
 			r.d, r.curve = d, d.Curve
 			break
 		}
-		if s.Live != nil {
+		if d == s.Live {
 			break // show why the current configuration has no curve
 		}
 	}
@@ -103,10 +104,19 @@ func (r *roofView) past() {
 
 func (r *roofView) present() {
 	is := rolePresent
-	if outdated(r.s) || r.s.Phase == loop.PhaseAttach {
+	if outdated(r.s) || r.s.Phase == loop.PhaseAttach || noLoad(r.s) {
 		is = roleLast
 	}
-	r.measured(r.s.Live, operatingPoint{role: is})
+	r.measured(r.latest(), operatingPoint{role: is})
+}
+
+// latest returns the live diagnosis or, if it has no load or only the rest of one that ended, that of the
+// baseline.
+func (r *roofView) latest() *engine.Diagnosis {
+	if noLoad(r.s) && r.s.Baseline != nil {
+		return r.s.Baseline
+	}
+	return r.s.Live
 }
 
 // measured adds the point measured by d, if it has finite values.
@@ -121,11 +131,11 @@ func (r *roofView) measured(d *engine.Diagnosis, o operatingPoint) {
 	}
 }
 
-// target adds the point on this server's curve that the recommendation is predicted to reach. It
-// does so only for changes of the number of running requests, because others change the curve.
+// target adds the point that the recommendation is predicted to reach from the point of the diagnosis that it
+// comes from. It does so only for changes of the number of running requests.
 func (r *roofView) target() {
-	a := r.s.Advice
-	if a == nil || r.curve == nil || r.s.Live == nil {
+	a, from := r.s.Advice, adviser(r.s)
+	if a == nil || r.curve == nil || from == nil {
 		return
 	}
 	switch a.Finding {
@@ -133,26 +143,25 @@ func (r *roofView) target() {
 	default:
 		return
 	}
-	for _, p := range a.Predicted {
-		if p.Metric == "generation_tokens_per_s" && (p.Unit == "ratio" || p.Unit == "") && p.Mid.OK {
-			tokens := r.s.Live.Quantity(p.Metric).Value.Times(1 + p.Mid.V)
-			if running := r.running(tokens); running.OK {
-				r.at = append(r.at, operatingPoint{running: running.V, tokens: tokens.V, role: roleAdvised})
+	factor := func(metric string) stat.Opt {
+		for _, p := range a.Predicted {
+			if p.Metric == metric && (p.Unit == "ratio" || p.Unit == "") && p.Mid.OK {
+				return stat.Some(1 + p.Mid.V)
 			}
 		}
+		return stat.None
+	}
+	// Running requests are their rate times the time between their tokens (Little's law).
+	faster, longer := factor("generation_tokens_per_s"), factor("itl_mean_s")
+	tokens, running := from.Quantity("generation_tokens_per_s").Value.Times(faster.V), from.Quantity("running_mean").Value.Times(faster.V*longer.V)
+	if at := tokens.Plus(running).Finite(); faster.OK && longer.OK && tokens.OK && running.OK && at.OK {
+		r.at = append(r.at, operatingPoint{running: running.V, tokens: tokens.V, role: roleAdvised})
 	}
 }
 
-// running returns the number of running requests at which this server's curve first reaches a rate.
-func (r *roofView) running(tokens stat.Opt) stat.Opt {
-	points := r.curve.Points
-	for i := 1; tokens.OK && i < len(points); i++ {
-		a, b := points[i-1], points[i]
-		if a.Expected <= tokens.V && tokens.V <= b.Expected && b.Expected > a.Expected {
-			return stat.Some(a.Running + (b.Running-a.Running)*(tokens.V-a.Expected)/(b.Expected-a.Expected))
-		}
-	}
-	return stat.None
+// reshapes reports whether a change alters the curves of the hardware: another type of the cache, other GPUs.
+func reshapes(a *engine.Recommendation) bool {
+	return a.Kind == engine.KindHardware || slices.ContainsFunc(a.Changes(), func(c engine.Change) bool { return c.Sets("--kv-cache-dtype") })
 }
 
 // Minimum sizes for the figures beside the plot, and below it.
@@ -173,7 +182,7 @@ func (r *roofView) draw(p cell.Pane) {
 		at := w - roofColumn
 		plot, side := p.Sub(1, 0, at-4, h), p.Sub(at-1, 0, roofColumn, h)
 		if framed {
-			plot = r.u.Frame(p.Sub(0, 0, at-5, h), &frame.Panel{Title: "Roofline"})
+			plot = r.u.Frame(p.Sub(0, 0, at-5, h), &frame.Panel{Title: "Roofline", Note: r.note()})
 			side = r.u.Frame(p.Sub(at-4, 0, roofColumn+4, h), &frame.Panel{Title: "Where it stands"})
 		}
 		r.listed = true
@@ -181,7 +190,7 @@ func (r *roofView) draw(p cell.Pane) {
 		n := side.Paragraph(0, 0, cell.Body, r.why()) + 1
 		r.table(side.Sub(0, n, side.Width(), h-n))
 	case framed:
-		r.below(r.u.Frame(p, &frame.Panel{Title: "Roofline"}), r.why())
+		r.below(r.u.Frame(p, &frame.Panel{Title: "Roofline", Note: r.note()}), r.why())
 	case h >= leastSummary && r.bound():
 		p = p.Sub(1, 0, w-2, h)
 		r.u.Heading(p, &frame.Panel{Title: "Roofline", Note: page.Toned(cell.Muted, r.binds())})
@@ -220,12 +229,30 @@ func (r *roofView) binds() string {
 	return text
 }
 
-// why returns what binds and at which context length, or why there is no curve.
+// noticeablyLess is the largest ratio of tokens held to tokens read to state both.
+const noticeablyLess = 0.98
+
+// note says which measurement the curve comes from if it is not the latest one.
+func (r *roofView) note() page.Text {
+	if r.curve == nil || r.d == r.s.Live || r.d != r.s.Baseline {
+		return nil
+	}
+	return page.Toned(cell.Muted, "from the baseline of "+lasting(r.d.Duration))
+}
+
+// why returns what binds and at which context length, or why there is no curve. Where a request reads more
+// than it holds of the pool, it states both: the curve follows from what is read, the pool's limit from what
+// is held.
 func (r *roofView) why() string {
 	if !r.bound() {
 		return tuning.NoCurve(r.d)
 	}
-	return tuning.Sentence(r.binds() + ", at a mean context of " + figure.Count(math.Round(r.d.Ceiling.Physical.Context)) + figure.NBSP + "tokens")
+	read := math.Round(r.d.Ceiling.Physical.Context)
+	text := r.binds() + ", at a mean context of " + figure.Count(read) + figure.NBSP + "tokens"
+	if p := r.d.Performance; p != nil && p.Measured.Resident.OK && p.Measured.Resident.V < noticeablyLess*read {
+		text += " that a request reads; it holds " + figure.Count(p.Measured.Resident.V) + " of the KV" + figure.NBSP + "pool, where shared prefixes count once and unfinished prompts in part"
+	}
+	return tuning.Sentence(text)
 }
 
 // bound reports whether there is a curve, and what binds on it.

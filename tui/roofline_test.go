@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/chart"
 )
@@ -77,20 +79,69 @@ func TestNoCurveNamesTheFlag(t *testing.T) {
 	}
 }
 
-// The advised point is at the predicted rate on this server's curve.
+// The advised point is what the recommendation predicts, from the measurement that it comes from: 16 of 16
+// slots in use become 40, whatever the latest windows have.
 func TestAdvisedPoint(t *testing.T) {
-	s := snapshotNamed(t, "waiting")
+	for name, live := range map[string]*engine.Diagnosis{"as the baseline": nil, "with less load": diagnosisAt(4, 0)} {
+		s := *snapshotNamed(t, "waiting")
+		if live != nil {
+			s.Live = live
+		}
+		r := newRoofView(&s, unicodeLook())
+		i := slices.IndexFunc(r.at, func(o operatingPoint) bool { return o.role == roleAdvised })
+		if i < 0 {
+			t.Fatalf("%s: there is none", name)
+		}
+		was := s.Baseline.Quantity("generation_tokens_per_s").Value.V
+		if want := was * (1 + s.Advice.Predicted[0].Mid.V); math.Abs(r.at[i].tokens-want) > 1e-9*want {
+			t.Errorf("%s: advised %v tok/s, want %v", name, r.at[i].tokens, want)
+		}
+		if want := s.Baseline.Quantity("running_mean").Value.V * 40 / 16; math.Abs(r.at[i].running-want) > 1e-9*want {
+			t.Errorf("%s: advised at %v running, want %v", name, r.at[i].running, want)
+		}
+	}
+}
+
+// A cache of half the bytes has another curve: its point has no shares of this one.
+func TestAdvisedPointOnANewCurve(t *testing.T) {
+	s := *snapshotNamed(t, "waiting")
+	advice := *s.Advice
+	advice.Finding, advice.Flag, advice.From, advice.To = engine.KVPressure, "--kv-cache-dtype", "bf16", "fp8"
+	s.Advice = &advice
+	for _, row := range newRoofView(&s, unicodeLook()).rows() {
+		if want := strings.Contains(row.name, "advised"); (row.text == "on a new curve (est)") != want {
+			t.Errorf("%s: %q", row.name, row.text)
+		}
+	}
+}
+
+// After the load the curve and its points are those of the measurement that the advice comes from.
+func TestRooflineAfterTheLoad(t *testing.T) {
+	s := endedLoad(t, 16*time.Second)
 	r := newRoofView(s, unicodeLook())
-	i := slices.IndexFunc(r.at, func(o operatingPoint) bool { return o.role == roleAdvised })
-	if i < 0 {
-		t.Fatal("there is none")
+	if r.curve != s.Baseline.Curve {
+		t.Error("the curve is not that of the baseline")
 	}
-	now := s.Live.Quantity("generation_tokens_per_s").Value.V
-	if want := now * (1 + s.Advice.Predicted[0].Mid.V); math.Abs(r.at[i].tokens-want) > 1e-9*want {
-		t.Errorf("advised %v tok/s, want %v", r.at[i].tokens, want)
+	got := words(drawn(rooflineOf, s, unicodeLook(), 120, 27))
+	for _, want := range []string{"◆ last", "○ advised", "from the baseline of"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the roofline lacks %q:\n%s", want, got)
+		}
 	}
-	if on := r.expected(r.at[i].running); !on.OK || math.Abs(on.V-r.at[i].tokens) > 1e-9*on.V {
-		t.Errorf("%v tok/s are not on the curve, which has %v at %v running", r.at[i].tokens, on, r.at[i].running)
+	if strings.Contains(got, "◆ now") {
+		t.Errorf("the roofline has a point of now:\n%s", got)
+	}
+}
+
+// What a request reads and what it holds of the pool are two numbers where prefixes are shared.
+func TestRooflineNamesBothContexts(t *testing.T) {
+	s := *snapshotNamed(t, "waiting")
+	live := *s.Live
+	live.Performance = &roofline.Performance{Measured: roofline.Measured{Resident: some(512)}}
+	s.Live = &live
+	got := words(newRoofView(&s, unicodeLook()).why())
+	if want := "at a mean context of 640 tokens that a request reads; it holds 512 of the KV pool, where shared prefixes count once and unfinished prompts in part."; !strings.HasSuffix(got, want) {
+		t.Errorf("%q does not end with %q", got, want)
 	}
 }
 
@@ -121,11 +172,6 @@ func TestBetweenPointsOfACurve(t *testing.T) {
 		}
 		if got := r.on(c.running, idealOf); got != c.ideal {
 			t.Errorf("%v running: ideal %v, want %v", c.running, got, c.ideal)
-		}
-	}
-	for tokens, want := range map[float64]stat.Opt{10: some(1), 20: some(2), 35: some(4), 5: stat.None, 41: stat.None} {
-		if got := r.running(some(tokens)); got != want {
-			t.Errorf("%v tok/s at %v running, want %v", tokens, got, want)
 		}
 	}
 }

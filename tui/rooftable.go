@@ -34,6 +34,9 @@ func (r *roofView) rows() []roofRow {
 		switch {
 		case r.curve != nil && o.role == roleAdvised:
 			row.reach, row.ideal, row.upper = r.on(o.running, achievableOf), r.on(o.running, idealOf), r.on(o.running, upperOf)
+			if reshapes(r.s.Advice) {
+				row.text, row.est = "on a new curve (est)", false
+			}
 			then = append(then, row)
 			continue
 		case r.curve != nil:
