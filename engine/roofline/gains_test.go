@@ -326,6 +326,22 @@ func TestThroughputCurve(t *testing.T) {
 	}
 }
 
+// The curve passes through what is predicted for more slots, also where the server is slower or faster than
+// modelled.
+func TestTheCurveHoldsThePredictions(t *testing.T) {
+	for _, slower := range []float64{0.7, 1, 1.6} {
+		m := queued()
+		for _, v := range []*stat.Opt{&m.StepSeconds, &m.TTFTSeconds, &m.QueueSeconds} {
+			v.V *= slower
+		}
+		m.OutputPerS.V /= slower
+		p := operate(t, bf16(h100sxm(), llama8b(), 1), m)
+		g := p.RaiseSlots(32)
+		batch := m.Batch * (1 + g.Throughput.Mid.V) * (1 + g.ITL.Mid.V)
+		near(t, "the predicted rate", p.Throughput(batch), m.OutputPerS.V*(1+g.Throughput.Mid.V), 1e-6)
+	}
+}
+
 // Results of two workloads on vLLM's CPU backend and of a GPU, predicted from the first of each pair alone.
 func TestBlind(t *testing.T) {
 	for _, tc := range []struct {

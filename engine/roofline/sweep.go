@@ -22,7 +22,7 @@ func (p *Performance) Sweep(batches []float64) []Rates {
 }
 
 // rates returns the rates at a batch above zero. The ceilings count no work that is repeated after a
-// preemption; the expected rate does.
+// preemption; the expected rate does, and takes the same step as the prediction of a change to that batch.
 func (p *Performance) rates(pl *plan, batch float64) Rates {
 	m := &p.Measured
 	n := m.decoding() * batch / m.Batch
@@ -31,12 +31,12 @@ func (p *Performance) rates(pl *plan, batch float64) Rates {
 	at.Tokens -= p.again * batch / m.Batch
 	ideal, achievable := pl.terms(at)
 	r := Rates{Achievable: n / achievable.Total(), Ideal: n / ideal.Total()}
-	scale := 1.0
-	if positive(m.StepSeconds) {
-		scale = max(scaleLeast, p.Raw)
-	}
 	lower, upper := pl.band(at, achievable)
 	r.Lower, r.Upper = lower*r.Achievable, min(upper*r.Achievable, r.Ideal)
-	r.Expected = min(n/(scale*working.Total()), r.Ideal)
+	step := working.Total()
+	if positive(m.StepSeconds) {
+		step = m.StepSeconds.V * p.calibrated(step, p.fixedShare())
+	}
+	r.Expected = min(n/step, r.Ideal)
 	return r
 }
