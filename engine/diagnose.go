@@ -216,7 +216,7 @@ func suppress(findings []Finding, rules []Rule) {
 		}
 		for _, id := range rules[i].Overrides {
 			if f := find(findings, id); f != nil && f.State == Fired && f.Fix != nil && f.Fix.Withheld == "" {
-				f.Fix.Withheld = "not evaluated while " + string(by.ID) + " is active"
+				f.Fix.Withheld = "not judged while " + rules[i].While
 			}
 		}
 	}

@@ -79,6 +79,8 @@ type Rule struct {
 	// Overrides names findings whose remedies have no basis while this one is present: they
 	// stay listed but are not recommended.
 	Overrides []FindingID
+	// While completes the reason of those remedies, "not judged while …", in words of the reader.
+	While string
 	// Once, if set, judges the run as a whole instead of window by window (configuration
 	// facts, stalls). It sets State, Significant and the other fields.
 	Once func(r *Run, f *Finding)

@@ -361,6 +361,9 @@ func TestEveryRuleIsThere(t *testing.T) {
 		if (r.Check == nil) == (r.Once == nil) {
 			t.Errorf("%s: exactly one of Check and Once must be set", r.ID)
 		}
+		if (len(r.Overrides) > 0) != (r.While != "") {
+			t.Errorf("%s: it overrides %v while %q", r.ID, r.Overrides, r.While)
+		}
 		delete(want, r.ID)
 	}
 	for id := range want {

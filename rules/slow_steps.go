@@ -30,7 +30,7 @@ const (
 
 var slowSteps = definition{engine.Rule{
 	ID: engine.SlowSteps, Code: "beyond", Title: "Slow steps", Group: engine.GroupHost, Impact: 4,
-	Once: judgeSlowSteps,
+	Once: judgeSlowSteps, While: "the steps are slow",
 	// The cost of a step is the basis of all these fixes.
 	Overrides: []engine.FindingID{
 		engine.UnderBatching, engine.KVPressure, engine.KVAdmission, engine.LowPrefixReuse,

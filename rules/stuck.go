@@ -19,7 +19,7 @@ const (
 
 var stuck = definition{engine.Rule{
 	ID: engine.Stuck, Code: "beyond", Title: "Stuck engine", Group: engine.GroupHost, Impact: 5,
-	Once: judgeStuck,
+	Once: judgeStuck, While: "the server is ill",
 	Overrides: []engine.FindingID{
 		engine.UnderBatching, engine.KVPressure, engine.KVAdmission, engine.LowPrefixReuse, engine.ConcurrencySaturation,
 		engine.TokenBudget, engine.SlowSteps, engine.FrontEnd, engine.PowerLimit, engine.DPImbalance,
