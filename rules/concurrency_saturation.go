@@ -179,7 +179,7 @@ func moreSlots(r *engine.Run, p *pool, slots int, peak stat.Opt) *engine.Fix {
 	fix.Why += g.sentence()
 	fix.Costs = append(fix.Costs, slotCosts(p, g, to)...)
 	if g.worthless() {
-		fix.Withheld = g.because(fmt.Sprintf("more slots gain nothing here: the physical model predicts %s throughput with %d slots", figure.ChangeSign(g.Throughput.Mid.V), to))
+		fix.Withheld = g.because(fmt.Sprintf("more slots gain nothing here: the physical model predicts %s with %d slots", g.predictedThroughput(), to))
 	} else if computeBound(r) && g.Throughput.Mid.V < computingGain {
 		fix.Withheld = fmt.Sprintf("compute takes most of each step: %d slots gain at most %s throughput, and %s", to, figure.ChangeSign(max(0, g.Throughput.Mid.V)), slowerTokens(g))
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -61,6 +62,15 @@ func (g gain) worthless() bool {
 // gainFloor; false if either is unknown.
 func (g gain) pointless() bool {
 	return g.worthless() && g.TTFT.Mid.OK && -g.TTFT.Mid.V < gainFloor
+}
+
+// predictedThroughput returns the predicted change of throughput in words: "+1.4 % throughput", or "no more
+// throughput" for a change that rounds to 0.
+func (g gain) predictedThroughput() string {
+	if math.Abs(g.Throughput.Mid.V) < 0.0005 {
+		return "no more throughput"
+	}
+	return figure.ChangeSign(g.Throughput.Mid.V) + " throughput"
 }
 
 // because returns the note of the prediction, else fallback.

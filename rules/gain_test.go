@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -23,6 +24,20 @@ func stepRun() *engine.Run {
 		Bounds: []float64{1, 8, 16, 32, 64, 128}, Counts: []float64{0, 1864, 0, 0, 0, 124}, Count: 1988, Sum: 20352, OK: true,
 	}
 	return r
+}
+
+func TestPredictedThroughput(t *testing.T) {
+	for _, tc := range []struct {
+		change float64
+		want   string
+	}{
+		{0.014, "+1.4\u00a0% throughput"}, {-0.062, "−6.2\u00a0% throughput"}, {0, "no more throughput"}, {0.0004, "no more throughput"}, {-0.0001, "no more throughput"},
+	} {
+		g := gain{Gain: roofline.Gain{Throughput: roofline.Range{Mid: stat.Some(tc.change)}}}
+		if got := g.predictedThroughput(); got != tc.want {
+			t.Errorf("%v is %q, want %q", tc.change, got, tc.want)
+		}
+	}
 }
 
 func TestStepPrefill(t *testing.T) {

@@ -135,7 +135,7 @@ func moreKV(r *engine.Run, p *pool, wanted float64, preempting bool, why string)
 // withheldIfPointless returns the fix, withheld if the physical model predicts no gain.
 func (m remedy) withheldIfPointless() *engine.Fix {
 	if m.gain.pointless() {
-		m.fix.Withheld = m.gain.because(fmt.Sprintf("a larger pool gains nothing here: the physical model predicts %s throughput", figure.ChangeSign(m.gain.Throughput.Mid.V)))
+		m.fix.Withheld = m.gain.because(fmt.Sprintf("a larger pool gains nothing here: the physical model predicts %s", m.gain.predictedThroughput()))
 	}
 	return m.fix
 }

@@ -183,8 +183,11 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			"prompts are computed at a flat rate while others wait"))
 	}
 	mean := stat.Mean(tokens).Or(0)
-	counted := ""
-	if mean > float64(budget) {
+	counted, had := "", figure.Count(mean)
+	if math.Abs(mean-float64(budget)) < 0.01*float64(budget) { // three digits could put it on the other side
+		had = figure.Whole(math.Round(mean))
+	}
+	if math.Round(mean) > float64(budget) {
 		counted = " (a prompt counts when its last part is computed)"
 	}
 	waiting := figure.Counted(p.queued*p.ranks, "request")
@@ -194,13 +197,13 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	addEvidence(f,
 		compared("step_tokens", stat.Some(mean), "tok", ">=", budgetFull*float64(budget), engine.FromMeasured,
-			fmt.Sprintf("a step has %s of at most %d tokens on average%s", figure.Count(mean), budget, counted)),
+			fmt.Sprintf("a step has %s of at most %s on average%s", had, figure.Counted(budget, "token"), counted)),
 		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", ">=", budgetQueue, engine.FromMeasured,
 			waiting+" waited although slots and KV blocks were free"))
 	addKnownEvidence(f, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+figure.PercentSign(p.usage.V)+" full"))
 	f.Reason = fmt.Sprintf("steps use %s of the token budget, with %s queued", figure.PercentSign(min(1, mean/float64(budget))), waiting)
 	f.Fix = raiseBudget(r, &p, budget, mean,
-		fmt.Sprintf("Prompts queue for the %d-token step budget (--max-num-batched-tokens) while slots and KV blocks are free", budget))
+		fmt.Sprintf("Prompts queue for the %s-token step budget (--max-num-batched-tokens) while slots and KV blocks are free", figure.Whole(float64(budget))))
 }
 
 // concludeSeenBudget concludes for a server whose launch cannot be read: tokens is what a step has, as

@@ -271,8 +271,8 @@ func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) 
 	fix.Predicted = g.predictions()
 	fix.Why += g.sentence()
 	if g.worthless() {
-		fix.Withheld = g.because(fmt.Sprintf("the GPU is full although slots are free: the physical model predicts %s throughput with %s at once",
-			figure.ChangeSign(g.Throughput.Mid.V), figure.Counted(to, "request")))
+		fix.Withheld = g.because(fmt.Sprintf("the GPU is full although slots are free: the physical model predicts %s with %s at once",
+			g.predictedThroughput(), figure.Counted(to, "request")))
 	}
 	return fix
 }
