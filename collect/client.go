@@ -345,6 +345,12 @@ func (c *Client) explain(caller context.Context, where string, err error) error 
 	if caller.Err() != nil {
 		return fmt.Errorf("get %s: %w", where, caller.Err())
 	}
+	return c.target.Unreached(where, c.timeout, err)
+}
+
+// Unreached turns the transport error of a request into a sentence with a next step, which wraps
+// [ErrUnreachable]. where is the request's address, and within the time that it had.
+func (t Target) Unreached(where string, within time.Duration, err error) error {
 	wrap := func(format string, a ...any) error {
 		return fmt.Errorf("%w: %s", ErrUnreachable, fmt.Sprintf(format, a...))
 	}
@@ -362,7 +368,7 @@ func (c *Client) explain(caller context.Context, where string, err error) error 
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return wrap("connection refused at %s: is the server up? check --url", where)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return wrap("%s gave no complete answer within %s: is the server overloaded, or a firewall between?", where, c.timeout)
+		return wrap("%s gave no complete answer within %s: is the server overloaded, or a firewall between?", where, within)
 	case errors.As(err, &authority):
 		return wrap("the certificate of %s is signed by an unknown authority: give --ca-file", where)
 	case errors.As(err, &hostname):
@@ -370,7 +376,7 @@ func (c *Client) explain(caller context.Context, where string, err error) error 
 	case errors.As(err, &invalid):
 		return wrap("the certificate of %s is not valid: %v", where, invalid)
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return wrap("%s does not speak TLS: give --url http://%s", where, c.target.host)
+		return wrap("%s does not speak TLS: give --url http://%s", where, t.host)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return wrap("%s broke off in the middle of an answer: did the server stop?", where)
 	// The second is net/http's name for a server that speaks before it is asked.

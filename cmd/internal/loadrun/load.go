@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -131,7 +132,7 @@ func (o *Options) Run(ctx context.Context, w *cli.World) error {
 		return cli.Exit(ended)
 	}
 	if err != nil {
-		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("load %s: %w", target, o.named.Unreached(err)))
+		return cli.Fail(cli.ExitUnreachable, o.named.Unreached(unreached(target, err)))
 	}
 	// The calibration may make lengths invalid.
 	if err := offered.Validate(); err != nil {
@@ -153,6 +154,15 @@ func (o *Options) Run(ctx context.Context, w *cli.World) error {
 		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("load %s: %w", target, err))
 	}
 	return nil
+}
+
+// unreached says which server the load could not begin on, and what to do if it was not reached.
+func unreached(target collect.Target, err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) && !failed.Timeout() {
+		return target.Unreached(failed.URL, 0, failed.Err)
+	}
+	return fmt.Errorf("load %s: %w", target, err)
 }
 
 // unanswered explains why no request was answered. It returns nil if one was, or if the load itself
