@@ -49,7 +49,7 @@ func printLoad(w io.Writer, s *loadgen.Summary, l *loadgen.Load, how string) err
 		fmt.Fprintf(&b, "goodput    %8.2f req/s   %s of %d requests met %s\n", g.PerSecond, percentOf(g), g.Judged, g.SLO)
 	}
 	b.WriteByte('\n')
-	printLatencies(&b, s)
+	printLatencies(&b, s, l)
 	if n := s.NoFirstToken; n > 0 {
 		fmt.Fprintf(&b, "\n%d requests had no first token before they were given up; not in TTFT\n", n)
 	}
@@ -89,7 +89,7 @@ func percentOf(g *loadgen.Goodput) string {
 	return fmt.Sprintf("%.1f %%", 100*g.Share.V)
 }
 
-func printLatencies(b *bytes.Buffer, s *loadgen.Summary) {
+func printLatencies(b *bytes.Buffer, s *loadgen.Summary, l *loadgen.Load) {
 	fmt.Fprintf(b, "%-10s%11s%11s%11s%11s%11s\n", "", "mean", "p50", "p95", "p99", "max")
 	row := func(name string, l capture.Distribution) {
 		fmt.Fprintf(b, "%-10s", name)
@@ -104,7 +104,11 @@ func printLatencies(b *bytes.Buffer, s *loadgen.Summary) {
 	row("E2E", s.E2E)
 	row("send lag", s.SendLag)
 	if s.SendLag.P99 >= max(lagWorthTelling, s.TTFT.P50/lagShare) {
-		fmt.Fprintf(b, "\nRequests went out late: this machine or its connections did not keep the schedule.\nTTFT and E2E are from the intended time; from the actual send they are\n")
+		late := " late or more: this machine or its connections did not keep the schedule"
+		if l.Arrival == loadgen.Closed { // which has no schedule: a client sends when it has its answer
+			late = " or more after its client was ready: this machine or its connections were busy"
+		}
+		fmt.Fprintf(b, "\n1 request in 100 went out %s%s.\nTTFT and E2E are from the intended time; from the actual send they are\n", milliseconds(s.SendLag.P99, s.SendLag.Count), late)
 		row("TTFT", s.TTFTSent)
 		row("E2E", s.E2ESent)
 	}
