@@ -162,7 +162,7 @@ func noServerOf(v view) func(time.Duration, string) {
 func (o *tuneOptions) intro(l *attach.Locator) []string {
 	lines := []string{"looking for " + l.Watch() + "; Ctrl-C ends the run with a report"}
 	how := map[autopilot.Mode]string{
-		autopilot.ModeNone:   "you make each change; this run says which",
+		autopilot.ModeNone:   "this run says which change to make; you make it, and put back what is not better",
 		autopilot.ModeExec:   "rooftop started the server and restarts it for each change",
 		autopilot.ModeAttach: "rooftop restarts the server for each change",
 		autopilot.ModeHook:   "for each change rooftop runs " + o.auto.Program,
@@ -171,7 +171,11 @@ func (o *tuneOptions) intro(l *attach.Locator) []string {
 	case o.auto.DryRun:
 		lines = append(lines, "dry run: nothing is touched")
 	case o.auto.Auto:
-		lines = append(lines, fmt.Sprintf("%s; at most %d restarts; what is not better is put back", how, o.auto.MaxRestarts))
+		line := fmt.Sprintf("%s; at most %d restarts", how, o.auto.MaxRestarts)
+		if o.auto.Mode() != autopilot.ModeNone {
+			line += "; what is not better is put back"
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
