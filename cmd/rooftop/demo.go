@@ -115,13 +115,13 @@ func (o *demoOptions) times(s *scenarios.Scenario) {
 func (o *demoOptions) check() error {
 	switch {
 	case o.measure < attach.MinDuration || o.measure > attach.MaxDuration:
-		return cli.Usagef("--duration %v: from %v to %v", o.measure, attach.MinDuration, attach.MaxDuration)
+		return cli.Usagef("--duration %s: give %s to %s", cli.FormatTime(o.measure), cli.FormatTime(attach.MinDuration), cli.FormatTime(attach.MaxDuration))
 	case o.settle < 0 || o.settle > attach.MaxDuration:
-		return cli.Usagef("--settle %v: from 0s to %v", o.settle, attach.MaxDuration)
+		return cli.Usagef("--settle %s: give 0s to %s", cli.FormatTime(o.settle), cli.FormatTime(attach.MaxDuration))
 	case o.changes < 1:
-		return cli.Usagef("--changes %d: at least 1", o.changes)
+		return cli.Usagef("--changes %d: give at least 1", o.changes)
 	case o.port < 0 || o.port > 65535:
-		return cli.Usagef("--port %d: 0 to 65535", o.port)
+		return cli.Usagef("--port %d: give 0 to 65535", o.port)
 	}
 	if err := o.screen.Check(); err != nil {
 		return err

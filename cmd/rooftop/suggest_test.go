@@ -34,6 +34,7 @@ func TestAValueThatCannotBeRead(t *testing.T) {
 		{"--cost-per-hour", "x", `--cost-per-hour "x": give a number`},
 		{"--auto=perhaps", "--plain", `--auto "perhaps": give true or false`},
 		{"--auto", "--allow-flags=", "--allow-flags names no flag"},
+		{"--auto", "--countdown=90m", "--countdown 1h30m: give 0s to 1h"},
 	} {
 		_, stderr, code := call(t, nil, "tune", c.flag, c.text)
 		if code != cli.ExitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {

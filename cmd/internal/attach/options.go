@@ -125,7 +125,7 @@ func (o *Options) Check() error {
 	case o.Duration < MinDuration:
 		return cli.Usagef("--duration %v is too short: at least %v are needed for a verdict that is not noise", o.Duration, MinDuration)
 	case o.Duration > MaxDuration:
-		return cli.Usagef("--duration %v is too long: at most %v, which one diagnosis holds in memory; for longer, measure again", o.Duration, MaxDuration)
+		return cli.Usagef("--duration %s is too long: at most %s, which one diagnosis holds in memory; for longer, measure again", cli.FormatTime(o.Duration), cli.FormatTime(MaxDuration))
 	}
 	switch {
 	case o.Flags.Changed("url") && strings.TrimSpace(o.URL) == "":

@@ -133,7 +133,7 @@ func (o *GoalOptions) Check(f *pflag.FlagSet, first time.Duration) (err error) {
 	case o.Longest < first:
 		return cli.Usagef("--longest %v is shorter than --duration %v, the first look at a measurement", o.Longest, first)
 	case o.Longest > attach.MaxDuration:
-		return cli.Usagef("--longest %v is too long: at most %v", o.Longest, attach.MaxDuration)
+		return cli.Usagef("--longest %s is too long: give at most %s", cli.FormatTime(o.Longest), cli.FormatTime(attach.MaxDuration))
 	}
 	return nil
 }
@@ -229,9 +229,9 @@ func (o *Options) bounds() error {
 	case o.flags != nil && o.flags.Changed("max-downtime") && o.maxDowntime <= 0:
 		return cli.Usagef("--max-downtime %v: give a time above zero", o.maxDowntime)
 	case o.start < minStart || o.start > maxStart:
-		return cli.Usagef("--start-timeout %v: from %v to %v", o.start, minStart, maxStart)
+		return cli.Usagef("--start-timeout %s: give %s to %s", cli.FormatTime(o.start), cli.FormatTime(minStart), cli.FormatTime(maxStart))
 	case o.countdown < 0 || o.countdown > maxCountdown:
-		return cli.Usagef("--countdown %v: from 0s to %v", o.countdown, maxCountdown)
+		return cli.Usagef("--countdown %s: give 0s to %s", cli.FormatTime(o.countdown), cli.FormatTime(maxCountdown))
 	}
 	return nil
 }

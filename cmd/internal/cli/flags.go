@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -108,6 +109,18 @@ func (c *choice) Type() string { return "string" }
 func (c *choice) list() string {
 	last := len(c.values) - 1
 	return strings.Join(c.values[:last], ", ") + " or " + c.values[last]
+}
+
+// FormatTime formats a time as it is typed for a flag: 8s, 30m, 1h, 1h30m.
+func FormatTime(d time.Duration) string {
+	text := d.String()
+	if short, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = short + "m"
+	}
+	if short, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = short + "h"
+	}
+	return text
 }
 
 func completeChoices(c *cobra.Command) {

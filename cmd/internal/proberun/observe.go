@@ -19,7 +19,7 @@ func (o *Options) Observe(ctx context.Context, w *cli.World) error {
 		return err
 	}
 	if o.window < minWindow || o.window > maxWindow {
-		return cli.Usagef("--duration must be %v to %v, not %v", minWindow, maxWindow, o.window)
+		return cli.Usagef("--duration must be %s to %s, not %s", cli.FormatTime(minWindow), cli.FormatTime(maxWindow), cli.FormatTime(o.window))
 	}
 	s, err := o.findSubject(ctx, o.pid == 0 || o.URL != "")
 	if err != nil {

@@ -99,7 +99,7 @@ func (o *Options) Span(now time.Time) (prometheus.Range, error) {
 	case span < time.Minute:
 		return none, cli.Usagef("%s from %s is too short: a diagnosis needs at least nine scrapes", span.Round(time.Second), r.From.UTC().Format(time.RFC3339))
 	case span > attach.MaxDuration:
-		return none, cli.Usagef("%s from %s is too long: at most %v, which one diagnosis holds in memory", span.Round(time.Second), r.From.UTC().Format(time.RFC3339), attach.MaxDuration)
+		return none, cli.Usagef("%s from %s is too long: at most %s, which one diagnosis holds in memory", cli.FormatTime(span.Round(time.Second)), r.From.UTC().Format(time.RFC3339), cli.FormatTime(attach.MaxDuration))
 	}
 	return r, nil
 }

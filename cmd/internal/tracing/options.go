@@ -135,7 +135,7 @@ func (o *Options) check() error {
 	case o.flags.Changed("pid") && o.pid <= 0:
 		return cli.Usagef("--pid must be a process, not %d", o.pid)
 	case o.duration < minTrace || o.duration > maxTrace:
-		return cli.Usagef("--duration must be %v to %v, not %v", minTrace, maxTrace, o.duration)
+		return cli.Usagef("--duration must be %s to %s, not %s", cli.FormatTime(minTrace), cli.FormatTime(maxTrace), cli.FormatTime(o.duration))
 	case math.IsNaN(o.maxOverhead) || o.maxOverhead <= 0:
 		return cli.Usagef("--max-overhead must be more than 0 per cent, not %v; --level token costs least", o.maxOverhead)
 	case o.measure && o.detail&optrace.DetailOperator == 0:
