@@ -12,6 +12,25 @@ import (
 // ErrUnknown is wrapped by the error of a name that matches no entry.
 var ErrUnknown = errors.New("not in the catalog")
 
+// UnknownError is the error of a name that matches no entry. It wraps [ErrUnknown].
+type UnknownError struct {
+	Kind    string // "GPU" or "model"
+	Name    string // as given
+	Nearest string // names of the nearest entries, "" if none is near
+}
+
+// Error names the nearest entries and the next step.
+func (e *UnknownError) Error() string {
+	flag := "--" + strings.ToLower(e.Kind)
+	if e.Nearest == "" {
+		return fmt.Sprintf("%s %q is %v: give one of `rooftop catalog list` with %s, or describe it in a --catalog FILE", e.Kind, e.Name, ErrUnknown, flag)
+	}
+	return fmt.Sprintf("%s %q is %v (nearest: %s): give its name with %s, or describe it in a --catalog FILE", e.Kind, e.Name, ErrUnknown, e.Nearest, flag)
+}
+
+// Unwrap returns ErrUnknown.
+func (e *UnknownError) Unwrap() error { return ErrUnknown }
+
 // AmbiguousError is the error of a name that matches several entries that differ.
 type AmbiguousError struct {
 	Kind       string   // "GPU", "CPU" or "model"
@@ -73,13 +92,7 @@ func (x *index[E]) ambiguous(name string, hits []int) error {
 
 // unknown returns the error for a name that matches no entry, with the nearest ones.
 func (x *index[E]) unknown(name string, query words) error {
-	flag, near := "--"+strings.ToLower(x.kind), x.nearest(query)
-	if near == "" {
-		return fmt.Errorf("%s %q is %w: give one of `rooftop catalog list` with %s, or describe it in a --catalog FILE",
-			x.kind, name, ErrUnknown, flag)
-	}
-	return fmt.Errorf("%s %q is %w (nearest: %s): give its name with %s, or describe it in a --catalog FILE",
-		x.kind, name, ErrUnknown, near, flag)
+	return &UnknownError{Kind: x.kind, Name: name, Nearest: x.nearest(query)}
 }
 
 // words is a sorted set of tokens.

@@ -130,9 +130,9 @@ func (o *demoOptions) check() error {
 }
 
 func runDemo(ctx context.Context, w *cli.World, o *demoOptions) error {
-	found, err := scenarios.Select(o.scenario)
+	found, err := selectScenarios(o.scenario)
 	if err != nil {
-		return cli.Usagef("--scenario: %w; 'rooftop demo --list' lists them", err)
+		return cli.Usagef("--scenario: %w", err)
 	}
 	scenario := found[0]
 	o.times(&scenario)

@@ -225,8 +225,8 @@ func findMetric(on *catalog.Engine, name string) (*catalog.Engine, catalog.Metri
 	return nil, catalog.Metric{}
 }
 
-// closest returns a suggestion of names that contain the typed text or, if none does, of the one
-// that is spelled most like it.
+// closest returns a suggestion of names that contain every part of the typed text, as conc-saturation, or, if none
+// does, of the one that is spelled most like it.
 func closest(name string) string {
 	var names, also, near []string
 	for _, e := range rules.Explanations() {
@@ -238,8 +238,9 @@ func closest(name string) string {
 	for _, m := range catalog.EngineOf(catalog.VLLM).Metrics() {
 		names = append(names, m.Key)
 	}
+	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_ ", r) })
 	for _, n := range names {
-		if strings.Contains(strings.ToLower(n), strings.ToLower(name)) {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(strings.ToLower(n), part) }) {
 			near = append(near, n)
 		}
 	}

@@ -164,7 +164,7 @@ func (o *benchOptions) choose(words []string) ([]scenarios.Scenario, error) {
 		}
 		return list, nil
 	case len(o.files) == 0:
-		return scenarios.Select(words...)
+		return selectScenarios(words...)
 	}
 	var all []scenarios.Scenario
 	for _, name := range o.files {

@@ -20,7 +20,7 @@ func withScenario(args []string) (expanded []string, named bool, err error) {
 	if name == "" {
 		return args, false, nil
 	}
-	found, err := scenarios.Select(name)
+	found, err := selectScenarios(name)
 	if err != nil {
 		return nil, false, cli.Usagef("sim: %s: %w", scenarioFlag, err)
 	}
@@ -30,6 +30,24 @@ func withScenario(args []string) (expanded []string, named bool, err error) {
 		words = append(words, "--sim-fault", faultText(f))
 	}
 	return append(words, rest...), true, nil
+}
+
+// selectScenarios is [scenarios.Select]; its error adds the name most like the first unknown one, and where all are
+// listed.
+func selectScenarios(words ...string) ([]scenarios.Scenario, error) {
+	for _, word := range words {
+		_, err := scenarios.Select(word)
+		if err == nil {
+			continue
+		}
+		list, _ := scenarios.All()
+		var names []string
+		for i := range list {
+			names = append(names, list[i].Name, list[i].CaseName(), list[i].Pair())
+		}
+		return nil, fmt.Errorf("%w%s; 'rooftop demo --list' lists them", err, cli.Suggestion(strings.ToLower(word), names...))
+	}
+	return scenarios.Select(words...)
 }
 
 // cutFlag removes a flag and its value from a command line. value is "" without the flag.

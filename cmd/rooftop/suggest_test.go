@@ -50,6 +50,28 @@ func TestAValueThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A misspelled name of anything gets the one that is most like it.
+func TestANameThatIsMeantIsNamed(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"explain conc-saturation", "did you mean concurrency-saturation?"},
+		{"explain kv-presure", "did you mean kv-pressure?"},
+		{"demo --scenario failng/8b-a100", "did you mean failing/8b-a100?; 'rooftop demo --list' lists them"},
+		{"demo --scenario nothing", "one scenario (healthy/8b-l4); 'rooftop demo --list' lists them"},
+		{"demo failing/8b-a100", "did you mean --scenario failing/8b-a100?"},
+		{"demo nothing", "is a -- missing before a flag?"},
+		{"sim --sim-scenario failng", "did you mean failing?; 'rooftop demo --list' lists them"},
+		{"sim bench slot-caped", "did you mean slot-capped?; 'rooftop demo --list' lists them"},
+		{"sim --sim-gpu H10", `"H10" is not in the catalog (nearest: NVIDIA H100`},
+		{"sim Qwen3-9B", "is not in the catalog (nearest: Qwen/Qwen3-8B"},
+		{"ceiling --model x --gpu H1000", `GPU "H1000" is not in the catalog (nearest: NVIDIA H100`},
+	} {
+		_, stderr, code := call(t, nil, strings.Fields(c.line)...)
+		if code != cli.ExitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d: %s, want %q", c.line, code, stderr, c.want)
+		}
+	}
+}
+
 // Two names for a trace are rejected before anything else.
 func TestATraceTakesOneName(t *testing.T) {
 	_, stderr, code := call(t, nil, "trace", "a", "b")

@@ -54,7 +54,7 @@ func (p *parser) hardware() {
 			p.refuse("argument --sim-gpu: %q fits several: %s; give one of them", named, strings.Join(several.Candidates, ", "))
 			return
 		case err != nil:
-			p.refuse("argument --sim-gpu: %q is not in the catalog; `rooftop catalog list gpus` lists what is, and --sim-perf-file can describe another", named)
+			p.refuse("argument --sim-gpu: %q is not in the catalog%s; `rooftop catalog list gpus` lists what is, and --sim-perf-file can describe another", named, nearest(err))
 			return
 		}
 		s.GPU = gpu
@@ -73,6 +73,15 @@ func (p *parser) gpu(name string) (catalog.GPU, error) {
 		return all[i], nil
 	}
 	return p.catalog.FindGPU(name, 0)
+}
+
+// nearest returns the entries of the catalog nearest to an unknown name, as an addition to an error, or "".
+func nearest(err error) string {
+	var unknown *catalog.UnknownError
+	if !errors.As(err, &unknown) || unknown.Nearest == "" {
+		return ""
+	}
+	return " (nearest: " + unknown.Nearest + ")"
 }
 
 // model sets the model: from a directory with a config.json, else from the catalog.
@@ -102,7 +111,7 @@ func (p *parser) model() {
 			p.refuse("model %s fits several: %s; name one of them", s.ModelName, strings.Join(several.Candidates, ", "))
 			return
 		case err != nil:
-			p.refuse("model %s is not in the catalog; name a directory with its config.json, or a model that `rooftop catalog list models` lists", s.ModelName)
+			p.refuse("model %s is not in the catalog%s; name a directory with its config.json, or a model that `rooftop catalog list models` lists", s.ModelName, nearest(err))
 			return
 		}
 		s.Model = m
