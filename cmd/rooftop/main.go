@@ -130,6 +130,9 @@ func wire(c *cobra.Command, w *cli.World) {
 					return err
 				}
 			}
+			if err := cli.OneForm(c); err != nil {
+				return err
+			}
 			return cli.Coded(run(c, args))
 		}
 	}

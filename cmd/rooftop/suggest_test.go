@@ -72,6 +72,22 @@ func TestANameThatIsMeantIsNamed(t *testing.T) {
 	}
 }
 
+// Two forms of output at once are rejected, whatever the command; a variable gives way to the flag.
+func TestOneFormOfOutput(t *testing.T) {
+	for _, command := range []string{"version", "demo", "diagnose", "catalog list", "load"} {
+		_, stderr, code := call(t, nil, append(strings.Fields(command), "--json", "--plain")...)
+		if want := command + ": --json and --plain are two forms of output: give one"; code != cli.ExitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d: %s", command, code, stderr)
+		}
+	}
+	if _, stderr, code := call(t, []string{"ROOFTOP_PLAIN=true"}, "version", "--json"); code != cli.ExitDone {
+		t.Errorf("the variable and the flag: exit code %d: %s", code, stderr)
+	}
+	if _, stderr, code := call(t, nil, "version", "--json", "--plain=false"); code != cli.ExitDone {
+		t.Errorf("--plain=false: exit code %d: %s", code, stderr)
+	}
+}
+
 // Two names for a trace are rejected before anything else.
 func TestATraceTakesOneName(t *testing.T) {
 	_, stderr, code := call(t, nil, "trace", "a", "b")

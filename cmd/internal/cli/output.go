@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine/page"
@@ -28,6 +30,18 @@ func (o *Output) Register(g *FlagGroups, more string) {
 	f.BoolVar(&o.Plain, "plain", false, "no colour, no cursor movement, no progress line")
 	Choice(f, &o.Color, "color", "auto", "`WHEN` to use colour: auto, always or never; NO_COLOR is honoured", "auto", "always", "never")
 	f.BoolVar(&o.ASCII, "ascii", false, "ASCII characters alone; also with TERM=linux or LC_ALL=C")
+}
+
+// OneForm returns a usage error if the command line asks for two forms of output. A variable gives way to the flag.
+func OneForm(c *cobra.Command) error {
+	on := func(name string) bool {
+		f := c.Flags().Lookup(name)
+		return OnCommandLine(f) && f.Value.String() == "true"
+	}
+	if on("json") && on("plain") {
+		return Usagef("%s: --json and --plain are two forms of output: give one", CommandName(c))
+	}
+	return nil
 }
 
 // Style returns how to print on stdout.
