@@ -109,7 +109,7 @@ func (p *autopilot) checkIdle() {
 	if !p.idle.said && waited >= idleAnnounced {
 		p.idle.said = true
 		p.emit(LevelInfo, Event{Kind: EventWaiting, Iteration: p.iteration(), Took: autoIdle - waited,
-			Text: p.current.waitingFor + "; the run ends after " + figure.Elapsed(autoIdle)})
+			Text: p.current.waitingFor + "; the run ends at " + figure.Clock(p.idle.since+autoIdle) + " unless that changes"})
 	}
 	if waited < autoIdle {
 		return

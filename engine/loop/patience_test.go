@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
@@ -30,6 +31,9 @@ func TestNoLoadHasPatience(t *testing.T) {
 	}
 	if w := r.waited(); len(w) != 1 || !strings.Contains(w[0].Text, "waiting for load") || w[0].Took < 100*time.Second {
 		t.Errorf("said: %+v", w)
+	}
+	if w := r.waited()[0]; !strings.HasSuffix(w.Text, "; the run ends at "+figure.Clock(w.T+w.Took)+" unless that changes") {
+		t.Errorf("at %v, with %v left, it said %q", w.T, w.Took, w.Text)
 	}
 	if f := r.ends(time.Minute); f.ExitCode != 4 || r.starts != 0 {
 		t.Errorf("exit %d, %d starts: %s", f.ExitCode, r.starts, f.Reason)
