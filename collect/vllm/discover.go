@@ -45,11 +45,9 @@ func Discover(ctx context.Context, client *collect.Client) (facts.ServerAnswers,
 	if err := ask(enginepage.PathModels, func(body []byte) error { return enginepage.ParseModels(body, &facts) }); err != nil {
 		gap("/v1/models", err, "the model's path and max_model_len are not known from the server")
 	}
-	if err := ask(pathServerInfo, answers{&facts}.serverInfo); err != nil {
-		var status *collect.StatusError
-		if errors.As(err, &status) && status.Code == http.StatusNotFound {
-			err = errors.New("the server is not in development mode (VLLM_SERVER_DEV_MODE=1), which is as it should be")
-		}
+	// A server that is not in development mode does not have it, as it should be: no gap.
+	var status *collect.StatusError
+	if err := ask(pathServerInfo, answers{&facts}.serverInfo); err != nil && !(errors.As(err, &status) && status.Code == http.StatusNotFound) {
 		gap("/server_info", err, "launch flags come from the process, from rooftop's flags or from defaults")
 	}
 	return facts, missing, ctx.Err()
