@@ -68,7 +68,7 @@ func TestVerdictsWithoutAChange(t *testing.T) {
 		{"nothing fired", without(engine.OutcomeHealthy, "", all, nil),
 			[]string{"No rule fired persistently in 15 windows of load. Output is within achievable (est), 8,250 to 11,900 tok/s."}, []string{"fired, and"}},
 		{"what fired would gain nothing", without(engine.OutcomeHealthy, "", all, fire(engine.LowPrefixReuse)),
-			[]string{"In 15 windows of load low-prefix-reuse fired, and no change is known to gain anything here (see Findings)", "fired low-prefix-reuse (R3), fired in 9 of 15"},
+			[]string{"In 15 windows of load low-prefix-reuse fired, and no change is known to gain anything here.", "fired low-prefix-reuse (R3), fired in 9 of 15"},
 			[]string{"No rule fired"}},
 		{"so would several", without(engine.OutcomeHealthy, "", all, fire(engine.LowPrefixReuse, engine.OOMRisk, engine.TokenBudget)),
 			[]string{"low-prefix-reuse, oom-risk and token-budget fired, and no change"}, []string{"No rule fired"}},

@@ -204,7 +204,7 @@ func healthyWhy(d *engine.Diagnosis) string {
 		}
 	}
 	if len(fired) > 0 {
-		s = "In " + load + " " + figure.List(fired...) + " fired, and no change is known to gain anything here (see Findings)."
+		s = "In " + load + " " + figure.List(fired...) + " fired, and no change is known to gain anything here."
 	}
 	return s + reached(d)
 }
