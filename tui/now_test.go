@@ -192,7 +192,7 @@ func TestNowSays(t *testing.T) {
 			"a remedy that is no flag has nobody type a command", change(t, "waiting", func(s *loop.Snapshot) {
 				s.Advice = &engine.Recommendation{Finding: engine.LowPrefixReuse, Fix: engine.Fix{Kind: engine.KindClient, Command: "Put shared instructions first", Why: "Nothing is shared."}}
 			}),
-			[]string{"Put shared instructions first", "fix by client side; no server flag helps"}, []string{"[a]", "[y]", "rooftop notices"},
+			[]string{"Put shared instructions first", "fix by client changes; no flag helps"}, []string{"[a]", "[y]", "rooftop notices"},
 		},
 		{
 			"the end", snapshotNamed(t, "finished"),

@@ -61,12 +61,12 @@ func Action(r *engine.Recommendation) string {
 	return cmp.Or(r.Command, r.Flag, r.Why)
 }
 
-// FixBy returns who has to act if no flag of the server helps, or "".
+// FixBy returns, for the label "fix by", what has to change if no flag of the server helps, or "".
 func FixBy(kind engine.Kind) string {
 	return map[engine.Kind]string{
-		engine.KindClient:   "client side; no server flag helps",
-		engine.KindHost:     "the host; no server flag helps",
-		engine.KindHardware: "other hardware; no server flag helps",
+		engine.KindClient:   "client changes; no flag helps",
+		engine.KindHost:     "work on the host; no flag helps",
+		engine.KindHardware: "hardware changes; no flag helps",
 	}[kind]
 }
 

@@ -38,7 +38,7 @@ func Terms() []engine.Term {
 		{Name: "second priority", Also: []string{"recommended"}, Meaning: []string{
 			"A finding to act on after the recommended change, because one change is made at a time.",
 		}},
-		{Name: "fix by", Also: []string{"client side", "the host", "other hardware"}, Meaning: []string{
+		{Name: "fix by", Also: []string{"the clients", "the host", "the hardware"}, Meaning: []string{
 			"What has to change if no flag of the server helps: the clients and what they send, the machine, or the hardware.",
 		}},
 		{Name: "request time", Also: []string{"own prefill", "queue", "decode", "front end", "lost to preemption"}, Meaning: []string{
