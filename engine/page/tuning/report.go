@@ -22,8 +22,8 @@ const (
 )
 
 // RunSummary returns the result of a run for the terminal: the best configuration, the latest iterations in
-// one line each, the remaining steps, and the files with details.
-func RunSummary(s *loop.Snapshot, files []string, iterations int) *page.Page {
+// at most changeLines lines each, the remaining steps, and the files with details.
+func RunSummary(s *loop.Snapshot, files []string, iterations, changeLines int) *page.Page {
 	r := Run{s}
 	tone, headline := r.Headline()
 	sign := tone.Sign()
@@ -51,11 +51,11 @@ func RunSummary(s *loop.Snapshot, files []string, iterations int) *page.Page {
 			head.Add(page.Prose{Text: page.Toned(page.Muted, text), Inset: true, MaxLines: 2})
 		}
 	}
-	return &page.Page{Title: "rooftop: a run", Sections: []page.Section{head, r.latestIterations(iterations), r.nextSteps(files)}}
+	return &page.Page{Title: "rooftop: a run", Sections: []page.Section{head, r.latestIterations(iterations, changeLines), r.nextSteps(files)}}
 }
 
-// latestIterations returns the last n iterations.
-func (r Run) latestIterations(n int) page.Section {
+// latestIterations returns the last n iterations, each change in at most changeLines lines.
+func (r Run) latestIterations(n, changeLines int) page.Section {
 	sec := page.Section{ID: "changes"}
 	list := r.Iterations
 	if hidden := len(list) - n; hidden > 0 {
@@ -79,7 +79,7 @@ func (r Run) latestIterations(n int) page.Section {
 				}
 				return page.Cell{}
 			}),
-			{Column: page.Column{Left: true, MaxLines: 1}, Cell: func(it *loop.Iteration) page.Cell {
+			{Column: page.Column{Left: true, MaxLines: changeLines}, Cell: func(it *loop.Iteration) page.Cell {
 				return page.Words(JoinClauses(IterationChange(it), it.Failure))
 			}},
 		}))
