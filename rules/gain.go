@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -71,6 +72,29 @@ func (g gain) predictedThroughput() string {
 		return "no more throughput"
 	}
 	return figure.ChangeSign(g.Throughput.Mid.V) + " throughput"
+}
+
+// addLosses adds to the costs of a fix each latency that is predicted to grow by gainFloor or more, unless they
+// have it. fix may be nil.
+func addLosses(fix *engine.Fix) {
+	if fix == nil {
+		return
+	}
+	for _, p := range fix.Predicted {
+		name, cost := "inter-token latency", slowerTokens(gain{Gain: roofline.Gain{ITL: p.Range()}})
+		switch p.Metric {
+		case metricITL:
+		case metricTTFT:
+			name = "time to first token"
+			cost = "requests get their first token later: " + name + " " + figure.ChangeSign(p.Mid.V)
+		default:
+			continue
+		}
+		told := func(cost string) bool { return strings.Contains(cost, name+" "+figure.ChangeSign(p.Mid.V)) }
+		if p.Mid.OK && p.Mid.V >= gainFloor && !slices.ContainsFunc(fix.Costs, told) {
+			fix.Costs = append(fix.Costs, cost)
+		}
+	}
 }
 
 // because returns the note of the prediction, else fallback.

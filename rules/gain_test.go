@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,32 @@ func TestPredictedThroughput(t *testing.T) {
 			t.Errorf("%v is %q, want %q", tc.change, got, tc.want)
 		}
 	}
+}
+
+func TestPredictedLossesAreCosts(t *testing.T) {
+	predicted := func(metric string, mid float64) engine.Prediction {
+		return engine.Prediction{Metric: metric, Unit: "ratio", Mid: stat.Some(mid)}
+	}
+	slower, later := "each request gets its tokens more slowly: inter-token latency +41\u00a0%", "requests get their first token later: time to first token +30\u00a0%"
+	for _, tc := range []struct {
+		name      string
+		predicted []engine.Prediction
+		costs     []string
+		want      []string
+	}{
+		{"tokens come more slowly", []engine.Prediction{predicted(metricThroughput, 0.3), predicted(metricITL, 0.41)}, []string{costRestart}, []string{costRestart, slower}},
+		{"the first token comes later", []engine.Prediction{predicted(metricTTFT, 0.3)}, nil, []string{later}},
+		{"it is a cost already", []engine.Prediction{predicted(metricITL, 0.41)}, []string{slower, costRestart}, []string{slower, costRestart}},
+		{"too little to tell", []engine.Prediction{predicted(metricITL, 0.02)}, nil, nil},
+		{"gains", []engine.Prediction{predicted(metricITL, -0.2), predicted(metricTTFT, -0.9)}, nil, nil},
+		{"unknown", []engine.Prediction{{Metric: metricITL, Unit: "ratio", High: stat.Some(0.5)}}, nil, nil},
+	} {
+		fix := &engine.Fix{Predicted: tc.predicted, Costs: tc.costs}
+		if addLosses(fix); !slices.Equal(fix.Costs, tc.want) {
+			t.Errorf("%s: costs %q, want %q", tc.name, fix.Costs, tc.want)
+		}
+	}
+	addLosses(nil)
 }
 
 func TestStepPrefill(t *testing.T) {

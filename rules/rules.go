@@ -47,13 +47,14 @@ func lacking(f *engine.Facts, id engine.FindingID) string {
 }
 
 // guarded adds the steps that all rules share: it sets the impact from the predicted gain,
-// withholds a fix whose flag this server's release lacks, and rounds predictions to hide the noise
-// of floating-point arithmetic.
+// withholds a fix whose flag this server's release lacks, rounds predictions to hide the noise
+// of floating-point arithmetic, and adds predicted losses to the costs.
 func guarded(rule engine.Rule) engine.Rule {
 	finish := func(r *engine.Run, f *engine.Finding) {
 		setImpact(f)
 		withholdUnknownFlag(r.Facts, f.Fix)
 		roundPredictions(f.Fix)
+		addLosses(f.Fix)
 	}
 	if judge := rule.Check; judge != nil {
 		rule.Check = func(w *engine.Window, f *engine.Facts) engine.Check {
