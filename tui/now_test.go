@@ -72,6 +72,11 @@ func TestNowSays(t *testing.T) {
 			[]string{"[a]", "so far"},
 		},
 		{
+			"a phase of minutes", change(t, "settling", func(s *loop.Snapshot) { s.Progress.Elapsed, s.Progress.Total = 64*time.Second, 3*time.Minute }),
+			[]string{"1:04 of 3:00"},
+			[]string{"64 of", "3 min"},
+		},
+		{
 			"one that it can make", change(t, "waiting", func(s *loop.Snapshot) { s.Can[loop.CommandApply] = loop.Availability{OK: true} }),
 			[]string{"[a] apply", "[y] copy"}, []string{"rooftop notices"},
 		},

@@ -48,7 +48,7 @@ func (v *nowView) progress(w int, title string) []frame.Block {
 	at := s.Progress
 	var list []frame.Block
 	if at.Total > 0 {
-		text := u.Spell(figure.Whole(float64(frame.WholeSeconds(min(at.Elapsed, at.Total)))) + " of " + lasting(at.Total))
+		text := strings.TrimSpace(frame.Stage{Elapsed: min(at.Elapsed, at.Total), Total: at.Total}.Progress(true))
 		list = append(list, frame.Block{Lines: 1, Keep: 93, Draw: func(p cell.Pane) {
 			room := p.Width() - cell.Width(text) - 2
 			if room >= 10 {

@@ -69,13 +69,17 @@ type Stage struct {
 	Counts         bool // the words already include a duration
 }
 
-// Progress returns how far the phase is: seconds of its total, or else the time elapsed.
+// clockFrom is the total from which on a phase's progress has minutes: 1:04 of 3:00.
+const clockFrom = 100 * time.Second
+
+// Progress returns how far the phase is, both times in one form: of its total, or else the time elapsed.
 func (g Stage) Progress(long bool) string {
+	sep := map[bool]string{true: " of ", false: "/"}[long]
 	switch {
-	case g.Total > 0 && long:
-		return fmt.Sprintf(" %2d of %d s", WholeSeconds(g.Elapsed), WholeSeconds(g.Total))
+	case g.Total >= clockFrom:
+		return " " + figure.Clock(g.Elapsed) + sep + figure.Clock(g.Total)
 	case g.Total > 0:
-		return fmt.Sprintf(" %2d/%d s", WholeSeconds(g.Elapsed), WholeSeconds(g.Total))
+		return fmt.Sprintf(" %2d%s%d s", WholeSeconds(g.Elapsed), sep, WholeSeconds(g.Total))
 	case g.Elapsed > 0:
 		return " " + figure.Clock(g.Elapsed)
 	}
