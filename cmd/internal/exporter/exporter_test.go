@@ -224,7 +224,7 @@ func BenchmarkScrape(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w := httptest.NewRecorder()
-		e.page(w, httptest.NewRequest("GET", "/metrics", nil))
+		e.page(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		b.ReportMetric(float64(w.Body.Len()), "B/page")
 	}
 }
