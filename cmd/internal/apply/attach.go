@@ -65,19 +65,32 @@ func NewInPlace(ctx context.Context, found *proc.Server, plan Plan) (Applier, er
 	return newManaged(unit, plan), nil
 }
 
-// NewWorkload returns the Applier that changes a workload of Kubernetes, whose pods run the server; with force
-// although something else writes the object too, and with canary only if changes can be tried on one more pod. It
-// touches nothing. The error is a *RefusedError if the object must not be changed.
-func NewWorkload(ctx context.Context, at *kube.Workload, plan Plan, force, canary bool) (Applier, error) {
-	w, err := kubernetes.New(ctx, at, plan.Ready.within(), force)
+// Claim is what a run wants of a workload of Kubernetes.
+type Claim struct {
+	Force  bool // change it although something else writes the object too
+	Canary bool // only if changes can be tried on one more pod
+	Hold   bool // keep others from changing it during the whole run
+}
+
+// NewWorkload returns the Applier that changes a workload of Kubernetes, whose pods run the server. It touches
+// nothing but the lease. The error is a *RefusedError if the object must not be changed.
+func NewWorkload(ctx context.Context, at *kube.Workload, plan Plan, claim Claim) (Applier, error) {
+	w, err := kubernetes.New(ctx, at, plan.Ready.within(), claim.Force)
 	if err != nil {
 		return nil, &RefusedError{err.Error()}
 	}
 	m := newManaged(w, plan)
-	if canary {
-		m.notes, err = w.CheckBeside(ctx)
+	if claim.Canary {
+		if m.notes, err = w.CheckBeside(ctx); err != nil {
+			return m, err
+		}
 	}
-	return m, err
+	if claim.Hold {
+		if err := w.Hold(ctx); err != nil {
+			return nil, &RefusedError{err.Error()}
+		}
+	}
+	return m, nil
 }
 
 // NewAttach returns an Attach for a server that was found among the processes of this

@@ -246,7 +246,7 @@ func (o *taking) newApplier(ctx context.Context, a *attach.Server, plan apply.Pl
 		return nil, cli.Usagef("--canary tries a change on one more pod: name what keeps the pods running, as --kube [NAMESPACE/]deployment/NAME")
 	}
 	if a.Workload != nil {
-		return apply.NewWorkload(ctx, a.Workload, plan, o.auto.forceOwned, o.auto.Canary)
+		return apply.NewWorkload(ctx, a.Workload, plan, apply.Claim{Force: o.auto.forceOwned, Canary: o.auto.Canary, Hold: o.auto.Auto && !o.auto.DryRun})
 	}
 	if a.Process == nil {
 		return nil, fmt.Errorf("--restart-in-place: the process of %s is not to be seen from here: %s", a.Target, a.WhyNoProcess())

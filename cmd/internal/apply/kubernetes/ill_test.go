@@ -155,3 +155,49 @@ func TestAnAPIServerThatComesBackIsWaitedFor(t *testing.T) {
 		t.Errorf("after %v: %v", time.Since(gone), err)
 	}
 }
+
+// TestARunEndsWithItsTrial: where somebody else ends a trial, by kubectl or by recover, the run changes the object no
+// further, also after it has made sure of its revert.
+func TestARunEndsWithItsTrial(t *testing.T) {
+	c, _ := newCluster(t)
+	w := newRun(t, clusterAt(t, &ill{cluster: c, patches: usually}))
+	before := string(text(c.objects[vllmPath]))
+	o, err := w.at.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := w.target(moreSlots.All)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.set(t.Context(), o, target); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	delete(c.objects, vllmPath)
+	c.mu.Unlock()
+	c.put(vllmPath, before)
+	var untouched *manager.UntouchedError
+	for range 2 {
+		if err := w.Make(t.Context(), moreSlots); !errors.As(err, &untouched) || !strings.Contains(err.Error(), "somebody else ended the trial of deployment/vllm") {
+			t.Errorf("%v", err)
+		}
+		w.runs = nil // as after a revert
+	}
+}
+
+// TestARunThatLostItsLeaseKeepsNothing: another rooftop may have changed the object by then.
+func TestARunThatLostItsLeaseKeepsNothing(t *testing.T) {
+	c, _ := newCluster(t)
+	w := newRun(t, clusterAt(t, &ill{cluster: c, patches: usually}))
+	if err := w.Hold(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(t.Context(), w.at, time.Minute, false); err == nil || !strings.Contains(err.Error(), "another rooftop tunes deployment/vllm") {
+		t.Errorf("a second run beside one that holds the lease: %v", err)
+	}
+	c.put(leasePath, leaseOf("thief, process 1 on other"))
+	if err := w.Keep(t.Context()); err == nil || !strings.Contains(err.Error(), "another rooftop tunes deployment/vllm: thief") {
+		t.Errorf("%v", err)
+	}
+}

@@ -30,6 +30,7 @@ type Workload struct {
 	kept   *launcher.Launch // nil to undo what a run left
 	from   settings         // of kept
 	runs   *trial           // on trial now, nil after a revert
+	ended  error            // that somebody else ended a trial of the run, nil if nobody did
 	notes  []string
 	lacks  []string     // verbs of --canary that the account may not use
 	undo   []string     // steps to undo what Left found
@@ -67,6 +68,10 @@ func (w *Workload) Launch() *launcher.Launch {
 	l.Run = w.id
 	return &launcher.Launch{Workload: l}
 }
+
+// Hold takes the lease for the whole run, which Make takes else, so that two runs do not take each other's trials
+// for changes of their users.
+func (w *Workload) Hold(ctx context.Context) error { return w.lease.Take(ctx, false) }
 
 // Notes returns what a person should know before the first change.
 func (w *Workload) Notes() []string { return w.notes }
@@ -113,7 +118,10 @@ func (w *Workload) Make(ctx context.Context, change *manager.Change) error {
 	if len(change.All) == 0 {
 		return w.undone(ctx)
 	}
-	err := w.lease.Take(ctx, false)
+	err := w.ended
+	if err == nil {
+		err = w.lease.Take(ctx, false)
+	}
 	var o *kube.Object
 	if err == nil {
 		o, err = w.at.Read(ctx)
@@ -171,6 +179,9 @@ func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Lau
 	case err != nil:
 	case on != nil && !w.owns(on):
 		err = on.taken(w.Name())
+	case on == nil && w.runs != nil:
+		w.ended = fmt.Errorf("somebody else ended the trial of %s, and rooftop changes it no further: start again with what stands there now", w.Name())
+		err = w.ended
 	case on == nil && !now.equal(&w.from), on != nil && !now.equal(&on.To):
 		err = w.changed()
 	}
@@ -256,8 +267,14 @@ func (w *Workload) revert(ctx context.Context, o *kube.Object) error {
 }
 
 // Keep removes the annotation with what stood there before the latest change. Without one it does nothing. Where
-// this ends a run of another process it deletes that one's canary pod.
+// this ends a run of another process it deletes that one's canary pod. It is an error if another rooftop has the
+// lease: its holder may have changed the object too.
 func (w *Workload) Keep(ctx context.Context) error {
+	if w.kept != nil {
+		if err := w.lease.Check(ctx); err != nil {
+			return err
+		}
+	}
 	o, err := w.at.Read(ctx)
 	if err == nil && w.kept == nil {
 		err = w.remove(ctx, o)
