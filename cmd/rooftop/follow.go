@@ -94,6 +94,9 @@ func (f *following) run(ctx context.Context) error {
 		fmt.Fprintln(f.stderr, "rooftop:", result.kept.note)
 	}
 	if code := cli.SignalCode(ctx); code != 0 {
+		if last != nil && last.Finished != nil && cli.ExitCode(last.Finished.ExitCode) == cli.ExitError {
+			code = cli.ExitError // the server is not as it was meant to be: that counts more than how the run ended
+		}
 		// The terminal may be gone, which makes writing to it fail.
 		return cli.Fail(code, errors.Join(result.err, result.kept.err))
 	}

@@ -127,6 +127,10 @@ func TestTheEndIsInOrder(t *testing.T) {
 			want: ordered, code: 143, took: 62 * time.Second,
 		},
 		{
+			name: "a signal, and the server could not be put back", session: scripted{lasts: 2 * time.Second, code: 1}, signal: time.Minute,
+			want: ordered, code: cli.ExitError, took: 62 * time.Second,
+		},
+		{
 			name: "a signal while something is left undone", session: scripted{lasts: time.Second, err: errors.New("the server is half started")}, signal: time.Minute,
 			want: ordered, code: 143, says: "half started", took: 61 * time.Second,
 		},

@@ -105,6 +105,13 @@ func (a *applying) notApplied(in Applied) {
 	a.auto.noteFailure(&in)
 	switch {
 	case a.plan.Auto && revert:
+		if !in.Back {
+			a.alterLatest(func(it *Iteration) {
+				if it.End == IterationReverted {
+					it.End, it.Failure = IterationBroken, "it was not reverted: "+in.Err
+				}
+			})
+		}
 		a.ending.finish(exitError, "the revert to the kept configuration failed: "+in.Err)
 	case in.Untouched && !a.auto.exit.set:
 		a.resumeUntouched()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -126,5 +127,23 @@ func TestAutoLeavesAFlagOut(t *testing.T) {
 	if f.ExitCode != 0 || it.End != loop.IterationKept || r.server.args != serve || it.Text != "--max-num-seqs 4 left out, applied by rooftop" {
 		r.dump()
 		t.Errorf("exit %d (%s), %q, %q runs: %s", f.ExitCode, f.Reason, it.End, r.server.args, it.Text)
+	}
+}
+
+// TestAFailedRevertIsNoRevert interrupts a trial, and what stood there before cannot be restored.
+func TestAFailedRevertIsNoRevert(t *testing.T) {
+	r := autoRun(t)
+	for r.loop.Snapshot().Phase != loop.PhaseMeasuring && r.now < 10*time.Minute {
+		r.run(250 * time.Millisecond)
+	}
+	r.fails = "the cluster does not allow it"
+	r.press(loop.CommandQuit)
+	f, s := r.ends(10*time.Minute), r.loop.Snapshot()
+	if it := s.Iterations[0]; f.ExitCode != 1 || it.End != loop.IterationBroken || !strings.Contains(it.Failure, "it was not reverted: the cluster does not allow it") {
+		r.dump()
+		t.Errorf("exit code %d, %q: %q", f.ExitCode, it.End, it.Failure)
+	}
+	if _, headline := (tuning.Run{Snapshot: s}).Headline(); !strings.HasPrefix(headline, "Not reverted: the server still runs with --max-num-seqs") {
+		t.Error(headline)
 	}
 }
