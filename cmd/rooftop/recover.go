@@ -251,7 +251,11 @@ func (r *recovery) finish(found int) error {
 		return nil
 	}
 	if !r.o.JSON {
-		r.w.Notef("nothing was touched; 'rooftop recover --yes' does it without asking")
+		again := "rooftop recover"
+		if kube := r.o.server.Kube; kube != "" {
+			again += " --kube " + kube
+		}
+		r.w.Notef("nothing was touched; '%s --yes' does it without asking", again)
 	}
 	return cli.Exit(cli.ExitRecommendation)
 }
