@@ -48,7 +48,7 @@ func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 	var coded *cli.CodedError
 	if errors.As(err, &coded) && coded.Code == cli.ExitUnreachable {
 		meant := o.URL != "" || process != nil // --kube sets URL
-		page, check := unserved(coded.Err, meant)
+		page, check := unserved(coded.Err, meant, o.Kube)
 		list := []tuning.Purpose{page, tracing}
 		if tracing.Can && !meant {
 			slices.Reverse(list)
@@ -106,13 +106,16 @@ const (
 	traceCommands  = "trace a GGML runtime"
 )
 
-// unserved returns the result if no server could be read. If no server was named and none was found,
-// that is not a fault of the machine.
-func unserved(why error, meant bool) (tuning.Purpose, tuning.Check) {
+// unserved returns the result if no server could be read, of the workload that --kube names where it does. If no
+// server was named and none was found, that is not a fault of the machine.
+func unserved(why error, meant bool, workload string) (tuning.Purpose, tuning.Check) {
 	p := tuning.Purpose{ID: serverPurpose, Commands: serverCommands, Found: "No inference server can be read."}
 	c := tuning.Check{
 		For: serverPurpose, Name: "metrics page", State: tuning.CheckBad, Found: why.Error(),
 		Effect: "nothing can be measured", Next: "start the server, or say where it is with --url; 'rooftop probe' takes any server with the OpenAI API",
+	}
+	if workload != "" {
+		c.Next = "check the name (kubectl get deployments,statefulsets), and give the account the Role of docs/kubernetes-role.yaml"
 	}
 	if !meant {
 		p.Found = "No inference server was found on this machine, and none was named with --url."

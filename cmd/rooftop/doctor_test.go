@@ -42,11 +42,14 @@ func TestTraceIsJudgedByItself(t *testing.T) {
 // requested server which does not respond is one.
 func TestNoServerIsNoFault(t *testing.T) {
 	why := errors.New("unreachable: connection refused")
-	if p, c := unserved(why, false); p.Can || c.State != tuning.CheckAbsent || !strings.Contains(p.Found, "No inference server was found") {
+	if p, c := unserved(why, false, ""); p.Can || c.State != tuning.CheckAbsent || !strings.Contains(p.Found, "No inference server was found") {
 		t.Errorf("none was named: %+v %+v", p, c)
 	}
-	if p, c := unserved(why, true); p.Can || c.State != tuning.CheckBad || c.Found != why.Error() {
+	if p, c := unserved(why, true, ""); p.Can || c.State != tuning.CheckBad || c.Found != why.Error() {
 		t.Errorf("one was named: %+v %+v", p, c)
+	}
+	if _, c := unserved(why, true, "deployment/vllm"); !strings.Contains(c.Next, "kubernetes-role.yaml") || strings.Contains(c.Next, "--url") {
+		t.Errorf("a workload was named: %+v", c)
 	}
 }
 

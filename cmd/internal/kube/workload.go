@@ -43,7 +43,7 @@ func (c *Cluster) Parse(text string) (*Workload, error) {
 		namespace, parts = parts[0], parts[1:]
 	}
 	if len(parts) != 2 || slices.Contains(parts, "") || namespace == "" {
-		return nil, fmt.Errorf("%q names no workload: write [NAMESPACE/]KIND/NAME, as in deployment/vllm", text)
+		return nil, fmt.Errorf("%q names no workload: write [NAMESPACE/]KIND/NAME, as in deployment/vllm; labels are for rooftop fleet", text)
 	}
 	k := kindOf(parts[0])
 	if k == nil {
