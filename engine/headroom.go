@@ -43,7 +43,8 @@ const widestHeadroom = 2.5
 
 // tailGrowth is the error of a quantile that is predicted to grow as its mean does, as a share of the logarithm of the
 // growth in load: more prompts meet in a step, which the mean hardly shows. On ten simulated servers at 1.3 to 2.2 times
-// their load p99s of ITL grew by 0.93 to 1.7 times as much as the mean (TestHeadroom).
+// their load p99s of ITL grew by 0.93 to 1.7 times as much as the mean
+// (docs/measurements.md, Headroom).
 const tailGrowth = 0.4
 
 // headroom returns the headroom of a run with objectives on its latencies.
@@ -132,7 +133,8 @@ func (h *Headroom) until(r *Run, o *verdict.Objective, most float64) bool {
 	return true
 }
 
-// largest returns the largest number from low to high for which holds does, which it does below, or 0 if it does for none.
+// largest returns the largest number from low to high for which holds is true, if it is true for all smaller ones, and 0
+// if it is true for none.
 func largest(low, high float64, holds func(float64) bool) float64 {
 	if holds(high) {
 		return high
