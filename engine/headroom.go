@@ -43,8 +43,7 @@ const widestHeadroom = 2.5
 
 // tailGrowth is the error of a quantile that is predicted to grow as its mean does, as a share of the logarithm of the
 // growth in load: more prompts meet in a step, which the mean hardly shows. On ten simulated servers at 1.3 to 2.2 times
-// their load p99s of ITL grew by 0.93 to 1.7 times as much as the mean
-// (docs/measurements.md, Headroom).
+// their load p99s of ITL grew by 0.93 to 1.7 times as much as the mean (docs/measurements.md, Headroom).
 const tailGrowth = 0.4
 
 // headroom returns the headroom of a run with objectives on its latencies.
