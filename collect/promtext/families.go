@@ -65,7 +65,7 @@ type Families struct {
 	known  map[string]*Series // by the text in front of the value
 	same   map[uint64]*Series // by hash of name and sorted labels: label order does not matter
 	seed   maphash.Seed
-	blocks map[string]*block // by the text between braces, which many series share
+	blocks map[string]*block // by what unseen.block returns, which many series share
 
 	unseen  []unseen
 	scratch []byte
@@ -79,8 +79,15 @@ type unseen struct {
 	nameLength int32 // of the text; 0 if the name is within the braces
 }
 
-// block returns the braces and the text between them.
-func (u *unseen) block() []byte { return bytes.TrimLeft(u.text[u.nameLength:], " \t") }
+// block returns the text between the braces, which is empty without labels, and with the
+// braces where the name is within them: what is a label there is none elsewhere.
+func (u *unseen) block() []byte {
+	if u.nameLength == 0 {
+		return u.text
+	}
+	labels := bytes.TrimLeft(u.text[u.nameLength:], " \t")
+	return bytes.TrimSuffix(bytes.TrimPrefix(labels, []byte("{")), []byte("}"))
+}
 
 // block holds what expfmt parsed of the text between braces.
 type block struct {

@@ -95,16 +95,12 @@ type learner struct {
 
 // add queues a block, in several lines if it has many labels.
 func (l *learner) add(u *unseen, text []byte, to *block) error {
-	switch {
-	case len(text) == 0:
-		return nil
-	case u.nameLength == 0:
+	if u.nameLength == 0 {
 		return l.line(u.line, to, text) // an entry within the braces is the name
 	}
-	inner := text[1 : len(text)-1]
-	for len(inner) > 0 {
+	for len(text) > 0 {
 		var piece []byte
-		piece, inner = pieceOf(inner)
+		piece, text = pieceOf(text)
 		if err := l.line(u.line, to, []byte("x{"), piece, []byte("}")); err != nil {
 			return err
 		}
@@ -113,21 +109,21 @@ func (l *learner) add(u *unseen, text []byte, to *block) error {
 }
 
 // pieceOf splits off the first labelsPerLine labels of the text between braces.
-func pieceOf(inner []byte) (piece, rest []byte) {
+func pieceOf(text []byte) (piece, rest []byte) {
 	quoted, labels := false, 0
-	for i := 0; i < len(inner); i++ {
-		switch c := inner[i]; {
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
 		case c == '\\' && quoted:
 			i++
 		case c == '"':
 			quoted = !quoted
 		case c == ',' && !quoted:
 			if labels++; labels == labelsPerLine {
-				return inner[:i], inner[i+1:]
+				return text[:i], text[i+1:]
 			}
 		}
 	}
-	return inner, nil
+	return text, nil
 }
 
 // line adds one line, made of parts, to the batch and flushes a full batch. pageLine is

@@ -356,6 +356,7 @@ func FuzzParse(f *testing.F) {
 		"a 1\n", "a{x=\"y\"} 1 2 # {z=\"1\"} 3\n# EOF\n", "{\"a\",x=\"1\"} NaN\n", "a{x=\"\\\"\\n\\\\\"} +Inf\r\n",
 		"# TYPE a histogram\na_bucket{le=\"+Inf\"} 1\na_sum 1\na_count 1\n", "<html>", "{}", "a{,} 1\n", "a{x=\"1\",x=\"2\"} 1\n", "a\x00 1\n", "{} 1\n", "{\"\"} 1\n",
 		"a{x=\"1\"} 1\na{x=\"1\"} 2\n", "x{__name__=\"a\"} 1\n",
+		"{x=\"y\"} 1\n", "x{\"a\"} 1\n",
 	} {
 		f.Add([]byte(seed))
 	}
