@@ -200,7 +200,9 @@ func (h *Managed) keptRuns() bool { return len(h.runs) == 0 && !h.lost }
 // ready. Without a watch the server need not have been restarted.
 func (h *Managed) make(ctx context.Context, c *manager.Change, w *restartWatch) error {
 	h.plan.report(h.by.Steps(c)[0])
-	if err := watched(ctx, w, func() error { return h.by.Make(ctx, c) }); err != nil {
+	if err := watched(ctx, w, func() error { return h.by.Make(ctx, c) }); errors.Is(err, manager.ErrRestored) {
+		w = nil
+	} else if err != nil {
 		return err
 	}
 	h.plan.report("waiting for " + h.plan.Ready.URL + "/health")

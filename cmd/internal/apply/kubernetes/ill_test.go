@@ -178,11 +178,14 @@ func TestARunEndsWithItsTrial(t *testing.T) {
 	c.mu.Unlock()
 	c.put(vllmPath, before)
 	var untouched *manager.UntouchedError
-	for range 2 {
+	for i := range 2 {
 		if err := w.Make(t.Context(), moreSlots); !errors.As(err, &untouched) || !strings.Contains(err.Error(), "somebody else ended the trial of deployment/vllm") {
 			t.Errorf("%v", err)
 		}
-		w.runs = nil // as after a revert
+		go c.put(vllmPath, `{"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2}}`)
+		if err := w.Make(t.Context(), &manager.Change{Revert: true}); w.runs != nil || i == 0 && !errors.Is(err, manager.ErrRestored) || i > 0 && err != nil {
+			t.Errorf("a revert of what somebody else restored: %v", err)
+		}
 	}
 }
 

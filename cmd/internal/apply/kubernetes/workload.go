@@ -155,13 +155,16 @@ func (w *Workload) undone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reverted := w.revert(ctx, o)
+	already, reverted := w.revert(ctx, o)
 	removed := w.remove(ctx, o) // even if the object cannot be reverted
 	if err := cmp.Or(reverted, removed); err != nil {
 		return err
 	}
 	w.runs = nil
-	return w.rollOut(ctx, true)
+	if err := w.rollOut(ctx, true); err != nil || !already {
+		return err
+	}
+	return manager.ErrRestored
 }
 
 // set writes a launch into the object. The error is a *manager.UntouchedError if that was surely not done.
@@ -225,11 +228,12 @@ func (w *Workload) changed() error {
 	return fmt.Errorf("somebody else changed the container %s of %s meanwhile: start again with what stands there now", w.at.Container, w.Name())
 }
 
-// revert restores what the annotation has. Without one nothing was changed, or it was restored already.
-func (w *Workload) revert(ctx context.Context, o *kube.Object) error {
+// revert restores what the annotation has. Without one nothing was changed, or it was restored already; it
+// reports true if somebody else restored what this run changed.
+func (w *Workload) revert(ctx context.Context, o *kube.Object) (already bool, err error) {
 	t, err := trialOf(o)
 	if err != nil {
-		return err
+		return false, err
 	}
 	gone := t == nil || t.ID != w.id && t.over(o)
 	if gone {
@@ -237,33 +241,38 @@ func (w *Workload) revert(ctx context.Context, o *kube.Object) error {
 	}
 	switch {
 	case t == nil:
-		return nil
+		return false, nil
 	case !w.owns(t):
-		return t.taken(w.Name())
+		return false, t.taken(w.Name())
 	}
 	container, i := o.Container(t.Container)
 	if container == nil {
-		return fmt.Errorf("%s has no container %s any more", w.Name(), t.Container)
+		return false, fmt.Errorf("%s has no container %s any more", w.Name(), t.Container)
 	}
 	now := settingsOf(container)
 	if !now.equal(&t.From) && !now.equal(&t.To) {
-		return fmt.Errorf("somebody else changed the container %s of %s since: what stands there now is left; the annotation %s has what stood there before", t.Container, w.Name(), annotation)
+		return false, fmt.Errorf("somebody else changed the container %s of %s since: what stands there now is left; the annotation %s has what stood there before", t.Container, w.Name(), annotation)
 	}
-	steps := replace(o.ContainerPath(i), &now, &t.From)
+	already = now.equal(&t.From)
+	var steps []kube.Operation
+	if !already {
+		steps = replace(o.ContainerPath(i), &now, &t.From)
+	}
 	if !gone {
 		steps = append(steps, forget(o)...)
 	}
-	o, err = w.at.Patch(ctx, steps)
-	if err != nil {
-		if again, errRead := w.at.Read(ctx); errRead == nil {
-			if on, _ := trialOf(again); on == nil {
-				return nil // the first answer was lost
+	if len(steps) > 0 {
+		if o, err = w.at.Patch(ctx, steps); err != nil {
+			if again, errRead := w.at.Read(ctx); errRead == nil {
+				if on, _ := trialOf(again); on == nil {
+					return false, nil // the first answer was lost
+				}
 			}
+			return false, fmt.Errorf("restore %s: %w", w.Name(), err)
 		}
-		return fmt.Errorf("restore %s: %w", w.Name(), err)
 	}
 	w.at.Disown(ctx, o)
-	return nil
+	return already, nil
 }
 
 // Keep removes the annotation with what stood there before the latest change. Without one it does nothing. Where

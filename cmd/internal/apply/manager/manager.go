@@ -4,6 +4,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/engine"
@@ -20,7 +21,8 @@ type Manager interface {
 	// Steps returns what Make would do with a change, as sentences without secrets.
 	Steps(c *Change) []string
 	// Make makes a change, and returns when the restart has begun or is over. It can be repeated. The
-	// error is an *UntouchedError if the server runs as before.
+	// error is an *UntouchedError if the server runs as before, and ErrRestored if a revert found that
+	// somebody else had made it.
 	Make(ctx context.Context, c *Change) error
 	// Ended returns why the server that Make started will not answer; nil while it may, or if that is
 	// not known.
@@ -72,6 +74,9 @@ type UntouchedError struct{ Err error }
 
 func (e *UntouchedError) Error() string { return e.Err.Error() }
 func (e *UntouchedError) Unwrap() error { return e.Err }
+
+// ErrRestored means that somebody else had restored the kept configuration, and the server was not restarted.
+var ErrRestored = errors.New("the kept configuration was restored already")
 
 // Change is the JSON input of the user's program on stdin, rooftop.change/v1. It holds no
 // secrets.
