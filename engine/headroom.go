@@ -93,36 +93,13 @@ func (h *Headroom) until(r *Run, o *verdict.Objective, most float64) bool {
 	if !now.Mid.OK {
 		return false
 	}
+	b := objectiveBound{run: r, objective: o, most: most, first: r.Agg.Mean(HistTTFT).Div(r.Agg.Mean(HistE2E)).Or(0)}
 	low, mid, high := func(g roofline.Range) float64 { return g.Low.V }, func(g roofline.Range) float64 { return g.Mid.V }, func(g roofline.Range) float64 { return g.High.V }
-	requests, ranks := r.Agg.Rate[CounterRequestSuccess].V, float64(max(1, r.Agg.Ranks))
-	first := r.Agg.Mean(HistTTFT).Div(r.Agg.Mean(HistE2E)).Or(0) // share of a request's time
-	least := func(more *stat.Opt, now, tail float64, latency, rate func(roofline.Range) float64) float64 {
-		running := largest(r.Perf.Measured.Batch, most, func(batch float64) bool {
-			g := r.Perf.At(batch)
-			ratio := 1 + latency(g.ITL)
-			switch o.Metric {
-			case verdict.MetricTTFT:
-				ratio = 1 + latency(g.TTFT)
-			case verdict.MetricE2E:
-				ratio += first * (latency(g.TTFT) - latency(g.ITL))
-			}
-			if o.Quantile > 0 {
-				ratio *= math.Pow(1+max(0, mid(g.Throughput)), tail)
-			}
-			return now*ratio <= o.Limit
-		})
-		switch {
-		case running == 0:
-			more.V = 0
-		case running < most:
-			more.V = min(more.V, max(0, requests*rate(r.Perf.At(running).Throughput)))
-		}
-		return running
-	}
 	// The ends belong together: where steps are longer than predicted, the rate is lower too.
-	least(&h.Low, now.High.V, tailGrowth, high, low)
-	running := least(&h.Mid, now.Mid.V, 0, mid, mid)
-	least(&h.High, now.Low.V, -tailGrowth, low, high)
+	b.lower(&h.Low, &rangeEnd{now: now.High.V, tail: tailGrowth, latency: high, rate: low})
+	running := b.lower(&h.Mid, &rangeEnd{now: now.Mid.V, latency: mid, rate: mid})
+	b.lower(&h.High, &rangeEnd{now: now.Low.V, tail: -tailGrowth, latency: low, rate: high})
+	ranks := float64(max(1, r.Agg.Ranks))
 	if running < most && running*ranks < h.Running.V {
 		h.Running, h.Limit, h.Objective = stat.Some(max(running, r.Perf.Measured.Batch)*ranks), LimitObjective, o.Name+" under "+figure.Value(o.Limit, "s")
 	}
@@ -130,6 +107,51 @@ func (h *Headroom) until(r *Run, o *verdict.Objective, most float64) bool {
 		h.Reason = o.Name + " is " + figure.Value(now.Mid.V, "s") + ", over its limit"
 	}
 	return true
+}
+
+// objectiveBound is a run whose batch may grow until an objective breaks.
+type objectiveBound struct {
+	run       *Run
+	objective *verdict.Objective
+	most      float64 // requests that run in a rank before another limit is reached
+	first     float64 // share of the time to the first token in a request's time
+}
+
+// rangeEnd is one end of the range of a prediction, or its middle.
+type rangeEnd struct {
+	now           float64                      // the measured latency
+	tail          float64                      // tailGrowth with its sign, 0 in the middle
+	latency, rate func(roofline.Range) float64 // choose from the range of what the model predicts
+}
+
+// lower lowers further requests to those at which the objective still holds, and returns how many run then in a rank: 0 if
+// it does not hold now.
+func (b *objectiveBound) lower(more *stat.Opt, e *rangeEnd) (running float64) {
+	perf := b.run.Perf
+	running = largest(perf.Measured.Batch, b.most, func(batch float64) bool { return e.now*b.growth(batch, e) <= b.objective.Limit })
+	switch {
+	case running == 0:
+		more.V = 0
+	case running < b.most:
+		more.V = min(more.V, max(0, b.run.Agg.Rate[CounterRequestSuccess].V*e.rate(perf.At(running).Throughput)))
+	}
+	return running
+}
+
+// growth returns the ratio of the objective's latency with a batch to the measured one.
+func (b *objectiveBound) growth(batch float64, e *rangeEnd) float64 {
+	g := b.run.Perf.At(batch)
+	ratio := 1 + e.latency(g.ITL)
+	switch b.objective.Metric {
+	case verdict.MetricTTFT:
+		ratio = 1 + e.latency(g.TTFT)
+	case verdict.MetricE2E:
+		ratio += b.first * (e.latency(g.TTFT) - e.latency(g.ITL))
+	}
+	if b.objective.Quantile > 0 {
+		ratio *= math.Pow(1+max(0, g.Throughput.Mid.V), e.tail)
+	}
+	return ratio
 }
 
 // largest returns the largest number from low to high for which holds is true, if it is true for all smaller ones, and 0
