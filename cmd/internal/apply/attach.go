@@ -73,11 +73,11 @@ type Claim struct {
 }
 
 // NewWorkload returns the Applier that changes a workload of Kubernetes, whose pods run the server. It touches
-// nothing but the lease. The error is a *RefusedError if the object must not be changed.
+// nothing but the lease. The error is a sentence about why the object must not be changed.
 func NewWorkload(ctx context.Context, at *kube.Workload, plan Plan, claim Claim) (Applier, error) {
 	w, err := kubernetes.New(ctx, at, plan.Ready.within(), claim.Force)
 	if err != nil {
-		return nil, &RefusedError{err.Error()}
+		return nil, err
 	}
 	m := newManaged(w, plan)
 	if claim.Canary {
@@ -87,7 +87,7 @@ func NewWorkload(ctx context.Context, at *kube.Workload, plan Plan, claim Claim)
 	}
 	if claim.Hold {
 		if err := w.Hold(ctx); err != nil {
-			return nil, &RefusedError{err.Error()}
+			return nil, err
 		}
 	}
 	return m, nil
