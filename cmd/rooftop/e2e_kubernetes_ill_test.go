@@ -42,7 +42,7 @@ func (c cluster) testIll(t *testing.T) {
 	t.Run("API server away, node gone", func(t *testing.T) {
 		d := c.deploy(t, "Deployment", "vllm-ill", 8000, "10m")
 		before := d.stated()
-		cmd, rest := untilEvent(t, d.tune("--start-timeout", "10s"), "server-up")
+		cmd, rest := untilEvent(t, d.tune("--start-timeout", "30s"), "server-up")
 		events := follow(rest)
 		d.output("pkill", "-STOP", "-f", "kube-apiserver --etcd")
 		time.Sleep(30 * time.Second)

@@ -65,15 +65,17 @@ func (p *autopilot) checkDown(waited time.Duration) {
 	}
 }
 
-// problems returns what is known of the server's exited processes.
+// problems returns what is known of a server that does not answer: how its processes exited, or why it cannot be
+// reached.
 func (p *autopilot) problems() string {
-	switch {
-	case p.conn.wayCut:
-		return ": " + p.conn.attachWhy
-	case len(p.conn.problems) == 0:
-		return ""
+	why := p.conn.attachWhy
+	if len(p.conn.problems) > 0 && !p.conn.wayCut {
+		why = strings.Join(p.conn.problems, "; ")
 	}
-	return ": " + strings.Join(p.conn.problems, "; ")
+	if why != "" {
+		why = ": " + why
+	}
+	return why
 }
 
 // changeFailed ends a change whose server failed, and reverts to the kept configuration.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/httpstream"
 )
 
 // api is an API server with a few answers, as JSON by path; it answers others with 404.
@@ -202,7 +203,7 @@ func TestPodsOfNobodyEnd(t *testing.T) {
 }
 
 func TestATunnelToAPodLeadsToNoOther(t *testing.T) {
-	for status, want := range map[string]string{ready: "", `{"phase":"Running","conditions":[{"type":"Ready","status":"False","message":"no"}]}`: "is not ready: no"} {
+	for status, want := range map[string]string{ready: "", `{"phase":"Running","conditions":[{"type":"Ready","status":"False","message":"no"}]}`: "is not ready: no", `{"phase":"Running","conditions":[{"type":"Ready","status":"False"},{"type":"ContainersReady","status":"True"}]}`: "the kubelet of its node"} {
 		w := api{"/api/v1/namespaces/llm/pods": `{"items":[` + strings.Replace(pod("vllm-1", "[]", status), `"metadata":{`, `"metadata":{"uid":"2",`, 1) + `]}`}.workload(t, "statefulset/vllm")
 		for uid, want := range map[types.UID]string{"2": want, "1": "pod vllm-1 is gone"} {
 			p := new(Pod)
@@ -211,6 +212,25 @@ func TestATunnelToAPodLeadsToNoOther(t *testing.T) {
 			if want == "" && (err != nil || got.Metadata.Name != "vllm-1") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 				t.Errorf("to the pod %s: %v, want %q", uid, err, want)
 			}
+		}
+	}
+}
+
+// stuck is a connection to a pod that is gone, as the library has it: it opens no stream, and is never called closed.
+type stuck struct{ httpstream.Connection }
+
+func (stuck) CreateStream(http.Header) (httpstream.Stream, error) { return nil, errors.New("timeout") }
+func (stuck) CloseChan() <-chan bool                              { return nil }
+func (stuck) Close() error                                        { return nil }
+
+func TestATunnelLeavesAStuckConnection(t *testing.T) {
+	w := api{"/api/v1/namespaces/llm/pods": `{"items":[]}`}.workload(t, "statefulset/vllm")
+	p := new(Pod)
+	p.Metadata.Name = "vllm-1"
+	tunnel := &Tunnel{w: w, ctx: t.Context(), only: p, conn: stuck{}}
+	for _, want := range []string{"timeout", "pod vllm-1 is gone"} {
+		if _, err := tunnel.dial(); err == nil || err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }

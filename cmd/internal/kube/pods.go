@@ -126,6 +126,13 @@ func (p *Pod) Over() bool { return p.Status.Phase == "Failed" || p.Status.Phase 
 // Ready reports whether a pod takes requests.
 func (p *Pod) Ready() bool { return p.condition("Ready").Status == "True" }
 
+// adrift reports whether Kubernetes calls a pod not ready because the kubelet of its node, which said that it is, has
+// been silent for long: the pod may serve all the same.
+func (p *Pod) adrift() bool {
+	c := p.condition("Ready")
+	return c.Status == "False" && c.Reason == "" && c.Message == "" && p.condition("ContainersReady").Status == "True"
+}
+
 // cannotStart are reasons of a container that waits and will not start by waiting.
 var cannotStart = []string{
 	"CrashLoopBackOff", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
@@ -193,7 +200,9 @@ func (p *Pod) State() string {
 			what = join(waits.Reason, waits.Message)
 		}
 	}
-	if c := p.condition("Ready"); p.Status.Phase == "Running" && c.Status == "False" {
+	if c := p.condition("Ready"); p.adrift() {
+		what = kubeletAway(p.Spec.NodeName)
+	} else if p.Status.Phase == "Running" && c.Status == "False" {
 		what = "it runs and is not ready: " + cmp.Or(c.Message, c.Reason)
 	}
 	return "pod " + p.Metadata.Name + ": " + what

@@ -123,11 +123,22 @@ func (t *Tunnel) dial() (httpstream.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := stream(conn, port, request)
+	data, err := t.stream(conn, port, request)
 	if err != nil {
-		_ = conn.Close() // the next one chooses again
+		t.drop(conn)
 	}
 	return data, err
+}
+
+// drop closes a connection, and has the next request choose a pod again. The library calls a connection closed only
+// when each stream of it has got a reply, and a pod that is gone gives none.
+func (t *Tunnel) drop(conn httpstream.Connection) {
+	t.mu.Lock()
+	if t.conn == conn {
+		t.conn = nil
+	}
+	t.mu.Unlock()
+	_ = conn.Close()
 }
 
 // current returns the connection to a pod, the port of the server, and the number of a new request.
@@ -193,11 +204,16 @@ func (t *Tunnel) connect(ctx context.Context) error {
 	return t.why
 }
 
-// nodeAwayError means that the API server cannot reach the kubelet of a pod's node. The pod may run all the same.
+// nodeAwayError means that the API server cannot reach the kubelet of a pod's node, or has not heard of it for long.
+// The pod may run all the same.
 type nodeAwayError struct{ pod, node string }
 
 func (e *nodeAwayError) Error() string {
-	return fmt.Sprintf("pod %s cannot be reached: the kubelet of its node %s does not answer the API server (kubectl describe node %[2]s)", e.pod, e.node)
+	return fmt.Sprintf("pod %s cannot be reached: %s", e.pod, kubeletAway(e.node))
+}
+
+func kubeletAway(node string) string {
+	return fmt.Sprintf("the kubelet of its node %s does not answer the API server (kubectl describe node %[1]s)", node)
 }
 
 // WayCut marks the error for those who do not know its type.
@@ -206,7 +222,7 @@ func (e *nodeAwayError) WayCut() {}
 // watchEvery is the time between two looks at the pod of a connection.
 const watchEvery = 10 * time.Second
 
-// watch closes the connection to a pod that is gone. Its streams need not end by themselves: requests that
+// watch drops the connection to a pod that is gone. Its streams need not end by themselves: requests that
 // the pod had not answered waited for ever, and so did the clients of a load.
 func (t *Tunnel) watch(conn httpstream.Connection, pod *Pod) {
 	for {
@@ -218,7 +234,7 @@ func (t *Tunnel) watch(conn httpstream.Connection, pod *Pod) {
 		case <-time.After(watchEvery):
 		}
 		if t.w.gone(t.ctx, pod) {
-			_ = conn.Close()
+			t.drop(conn)
 			return
 		}
 	}
@@ -242,6 +258,8 @@ func (t *Tunnel) pod(ctx context.Context) (*Pod, error) {
 			return nil, err
 		case len(list) == 0 || list[0].Metadata.UID != about.UID:
 			return nil, fmt.Errorf("pod %s is gone", about.Name)
+		case list[0].adrift():
+			return nil, &nodeAwayError{about.Name, list[0].Spec.NodeName}
 		case !list[0].Ready():
 			return nil, errors.New(list[0].State())
 		}
@@ -257,6 +275,8 @@ func (t *Tunnel) pod(ctx context.Context) (*Pod, error) {
 		return nil, err
 	case len(pods) == 0:
 		return nil, fmt.Errorf("%s has no pods", t.w)
+	case pods[0].adrift():
+		return nil, &nodeAwayError{pods[0].Metadata.Name, pods[0].Spec.NodeName}
 	case !pods[0].Ready():
 		if why, _ := t.w.Trouble(ctx, &pods[0]); why != "" {
 			return nil, fmt.Errorf("%s has no pod that is ready; %s", t.w, why)
@@ -295,7 +315,7 @@ func dialed(d httpstream.Dialer) (httpstream.Connection, string, error) {
 }
 
 // stream opens the pair of streams that is one connection to a port of the pod.
-func stream(conn httpstream.Connection, port, request int) (httpstream.Stream, error) {
+func (t *Tunnel) stream(conn httpstream.Connection, port, request int) (httpstream.Stream, error) {
 	h := http.Header{}
 	h.Set(streamType, "error")
 	h.Set(portHeader, strconv.Itoa(port))
@@ -316,7 +336,7 @@ func stream(conn httpstream.Connection, port, request int) (httpstream.Stream, e
 		conn.RemoveStreams(failure, data)
 		if len(text) > 0 { // the server does not listen, or the pod has ended: choose again
 			_ = data.Reset()
-			_ = conn.Close()
+			t.drop(conn)
 		}
 	}()
 	return data, nil
