@@ -155,7 +155,13 @@ func (r *recovery) recoverWorkload(ctx context.Context) error {
 	}
 	revert := &manager.Change{Revert: true}
 	item := tuning.Recovered{Server: at.Place(), Remedy: string(apply.CallManager), Found: found, Steps: left.Steps(revert), End: recoverOpen}
-	if err := r.offer(&item, func() error { return left.Make(ctx, revert) }); err != nil {
+	restore := func() error {
+		if err := left.Make(ctx, revert); !errors.Is(err, manager.ErrRestored) {
+			return err
+		}
+		return nil
+	}
+	if err := r.offer(&item, restore); err != nil {
 		return err
 	}
 	return r.finish(1)

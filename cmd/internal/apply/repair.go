@@ -380,7 +380,9 @@ func (r *Repair) callManager(ctx context.Context, s *serverdir.Store, l *Left) e
 		}
 		defer w.close()
 	}
-	err = watched(ctx, w, func() error { return by.Make(ctx, c) })
+	if err = watched(ctx, w, func() error { return by.Make(ctx, c) }); errors.Is(err, manager.ErrRestored) {
+		w, err = nil, nil
+	}
 	if err == nil {
 		err = ready.restarted(ctx, w, by)
 	}

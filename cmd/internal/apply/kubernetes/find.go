@@ -77,8 +77,8 @@ func (w *Workload) changeable(o *kube.Object, force bool) error {
 	return nil
 }
 
-// alone returns who else changes the object, or has left a canary pod; nil if nobody does. Only Make and Beside
-// take the lease, so that a dry run changes nothing and keeps nobody else from a run.
+// alone returns who else changes the object, or has left a canary pod; nil if nobody does. It does
+// not take the lease, so that a dry run changes nothing and keeps nobody else from a run.
 func (w *Workload) alone(ctx context.Context, o *kube.Object) error {
 	if err := w.lease.Check(ctx); err != nil {
 		return err

@@ -95,11 +95,13 @@ func TestAChangeThatIsRefusedLeavesTheObject(t *testing.T) {
 		at := clusterAt(t, &ill{cluster: c, patches: func(int) (int, string) { return answer.code, answer.reason }})
 		w := newRun(t, at)
 		before := string(text(c.objects[vllmPath]))
-		err := w.Make(t.Context(), moreSlots)
-		var untouched *manager.UntouchedError
 		want := strings.ReplaceAll(want, "http://127.0.0.1:PORT", at.Server)
-		if !errors.As(err, &untouched) || err.Error() != want {
-			t.Errorf("%s: %v, want %q", answer.reason, err, want)
+		for range 2 { // a refused change is none that somebody else could have ended
+			err := w.Make(t.Context(), moreSlots)
+			var untouched *manager.UntouchedError
+			if !errors.As(err, &untouched) || err.Error() != want {
+				t.Errorf("%s: %v, want %q", answer.reason, err, want)
+			}
 		}
 		if now := string(text(c.objects[vllmPath])); now != before {
 			t.Errorf("%s: the object is %s", answer.reason, now)

@@ -197,6 +197,7 @@ func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Lau
 	if err != nil {
 		return &manager.UntouchedError{Err: err}
 	}
+	before := w.runs
 	w.runs = t
 	if _, err = w.at.Patch(ctx, slices.Concat(replace(o.ContainerPath(i), &now, &t.To), t.note(o))); err == nil {
 		return nil
@@ -214,6 +215,7 @@ func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Lau
 			err = w.changed()
 		}
 	}
+	w.runs = before
 	return &manager.UntouchedError{Err: err}
 }
 
