@@ -188,6 +188,7 @@ type Operation struct {
 // Verb is something that an account must be allowed to do.
 type Verb struct {
 	Verb, Group, Resource, Subresource string
+	Name                               string // of the one object that it is for, "" if that is not known before
 	For                                string // what rooftop does with it
 	Canary                             bool   // only --canary takes it
 	Allowed                            bool
@@ -208,7 +209,7 @@ func (c *Cluster) ask(ctx context.Context, namespace string, v *Verb) error {
 	review := map[string]any{
 		"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
 		"spec": map[string]any{"resourceAttributes": map[string]string{
-			"namespace": namespace, "verb": v.Verb, "group": v.Group, "resource": v.Resource, "subresource": v.Subresource,
+			"namespace": namespace, "verb": v.Verb, "group": v.Group, "resource": v.Resource, "subresource": v.Subresource, "name": v.Name,
 		}},
 	}
 	var answer struct {

@@ -379,7 +379,7 @@ func (w *Workload) Config(o *Object) *launch.Config {
 // PodConfig returns the launch of the server from one pod; nil if it cannot be parsed.
 func (w *Workload) PodConfig(p *Pod) *launch.Config { return p.container(w.Container).config() }
 
-// config returns the launch of a container, nil if it is nil or starts no vLLM.
+// config returns the launch of a container, nil if it is nil or starts no inference server.
 func (c *Container) config() *launch.Config {
 	if c == nil {
 		return nil
@@ -395,15 +395,18 @@ func (c *Container) config() *launch.Config {
 // changes take, then what --canary takes.
 func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 	list := []Verb{
-		{Verb: "get", Group: w.kind.group, Resource: w.kind.resource, For: "read the launch command"},
+		{Verb: "get", Group: w.kind.group, Resource: w.kind.resource, Name: w.Name, For: "read the launch command"},
 		{Verb: "list", Resource: "pods", For: "find the pod"},
 		{Verb: "create", Resource: "pods", Subresource: "portforward", For: "read the metrics page"},
-		{Verb: "patch", Group: w.kind.group, Resource: w.kind.resource, For: "make a change and revert it"},
+		{Verb: "patch", Group: w.kind.group, Resource: w.kind.resource, Name: w.Name, For: "make a change and revert it"},
 		{Verb: "get", Resource: "pods", Subresource: "log", For: "say why a pod failed"},
 		{Verb: "delete", Resource: "pods", For: "start a server once more with what it has, and replace a pod of a StatefulSet that never got ready"},
 	}
-	for _, verb := range []string{"get", "create", "update", "delete"} {
-		list = append(list, Verb{Verb: verb, Group: leaseGroup, Resource: leaseResource, For: "keep others from changing the server meanwhile"})
+	lease := Verb{Group: leaseGroup, Resource: leaseResource, For: "keep others from changing the server meanwhile"}
+	for _, verb := range []string{"create", "get", "update", "delete"} {
+		lease.Verb = verb
+		list = append(list, lease)
+		lease.Name = w.Lease("", "").Name() // what is created has no name yet
 	}
 	if w.kind.name == "servingruntime" {
 		list = append(list, Verb{Verb: "list", Group: kserve, Resource: "inferenceservices", For: "find the pods of a ServingRuntime"})
