@@ -30,10 +30,10 @@ func (s *Source) NameGPUs(ctx context.Context, list []Target, r Range) {
 	if err != nil || len(gpus) == 0 {
 		return
 	}
-	shared := sharedPods(list)
+	shared, owners := sharedPods(list), ownersOf(gpus)
 	for i := range list {
 		t := &list[i]
-		names, counts := gpusOf(t, gpus)
+		names, counts := owners.gpusOf(t)
 		if len(names) != 1 {
 			continue
 		}
@@ -44,22 +44,47 @@ func (s *Source) NameGPUs(ctx context.Context, list []Target, r Range) {
 	}
 }
 
+// owners are who has GPUs: pods and hosts, with the series of theirs.
+type owners struct {
+	pods  map[pod][]*model.Sample
+	hosts map[host][]*model.Sample
+}
+
+// host is a host of a cluster.
+type host struct{ cluster, name model.LabelValue }
+
+// ownersOf returns who has the GPUs of a list. Where an exporter's own labels took the place of those of the pod that
+// uses the GPU, Prometheus calls these exported_pod.
+func ownersOf(gpus model.Vector) owners {
+	o := owners{map[pod][]*model.Sample{}, map[host][]*model.Sample{}}
+	for _, one := range gpus {
+		m := one.Metric
+		own, exported := pod{m["cluster"], m["namespace"], m["pod"]}, pod{m["cluster"], m["exported_namespace"], m["exported_pod"]}
+		o.pods[own] = append(o.pods[own], one)
+		if exported != own {
+			o.pods[exported] = append(o.pods[exported], one)
+		}
+		named, scraped := host{m["cluster"], m["Hostname"]}, host{m["cluster"], hostOf(m[model.InstanceLabel])}
+		o.hosts[named] = append(o.hosts[named], one)
+		if scraped != named {
+			o.hosts[scraped] = append(o.hosts[scraped], one)
+		}
+	}
+	return o
+}
+
 // gpusOf returns the names of the GPUs of a target, and how many each of its pods has, each once.
-func gpusOf(t *Target, gpus model.Vector) (names []string, counts []int) {
-	if len(t.pods) == 0 {
-		for _, one := range gpus {
-			if one.Metric["cluster"] == t.Labels["cluster"] && sameHost(t.Labels[model.InstanceLabel], one.Metric) {
-				names = append(names, string(one.Metric["modelName"]))
-			}
+func (o *owners) gpusOf(t *Target) (names []string, counts []int) {
+	if at := hostOf(t.Labels[model.InstanceLabel]); len(t.pods) == 0 && at != "" && !loopback(string(at)) {
+		for _, one := range o.hosts[host{t.Labels["cluster"], at}] {
+			names = append(names, string(one.Metric["modelName"]))
 		}
 	}
 	for _, p := range t.pods {
 		count := 0
-		for _, one := range gpus {
-			if p.has(one.Metric) {
-				names = append(names, string(one.Metric["modelName"]))
-				count = max(count, int(one.Value)) // of one exporter: another has the same GPUs
-			}
+		for _, one := range o.pods[p] {
+			names = append(names, string(one.Metric["modelName"]))
+			count = max(count, int(one.Value)) // of one exporter: another has the same GPUs
 		}
 		if count > 0 {
 			counts = append(counts, count)
@@ -70,18 +95,12 @@ func gpusOf(t *Target, gpus model.Vector) (names []string, counts []int) {
 	return slices.Compact(names), slices.Compact(counts)
 }
 
-// has reports whether a GPU is of the pod. Where the exporter's own labels took the place of those of the pod that
-// uses the GPU, Prometheus calls these exported_pod.
-func (p pod) has(gpu model.Metric) bool {
-	return p == pod{gpu["cluster"], gpu["exported_namespace"], gpu["exported_pod"]} || p == pod{gpu["cluster"], gpu["namespace"], gpu["pod"]}
-}
-
 // sharedPods returns the pods in which several servers of a list are, by the ports of one host: which of the pod's
 // GPUs are whose is not told.
 func sharedPods(list []Target) map[pod]bool {
 	type place struct {
 		pod
-		host string
+		host model.LabelValue
 	}
 	first, shared := map[place]model.LabelValue{}, map[pod]bool{}
 	for i := range list {
@@ -97,12 +116,6 @@ func sharedPods(list []Target) map[pod]bool {
 	return shared
 }
 
-// sameHost reports whether a GPU is of the host of an instance.
-func sameHost(instance model.LabelValue, gpu model.Metric) bool {
-	host := hostOf(instance)
-	return host != "" && !loopback(host) && (host == string(gpu["Hostname"]) || host == hostOf(gpu[model.InstanceLabel]))
-}
-
 // loopback reports whether a host is each machine's own name for itself, as of a port that is forwarded.
 func loopback(host string) bool {
 	address, err := netip.ParseAddr(host)
@@ -110,7 +123,7 @@ func loopback(host string) bool {
 }
 
 // hostOf returns the host of an instance, "" for one without a port.
-func hostOf(instance model.LabelValue) string {
+func hostOf(instance model.LabelValue) model.LabelValue {
 	host, _, _ := net.SplitHostPort(string(instance))
-	return host
+	return model.LabelValue(host)
 }
