@@ -240,7 +240,7 @@ func closest(name string) string {
 	}
 	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return strings.ContainsRune("-_ ", r) })
 	for _, n := range names {
-		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(strings.ToLower(n), part) }) {
+		if len(parts) > 0 && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(strings.ToLower(n), part) }) {
 			near = append(near, n)
 		}
 	}

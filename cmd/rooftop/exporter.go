@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/exporter"
 	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 )
 
@@ -88,7 +86,7 @@ func exported(given *attach.Options, past *scraped.Options) (exporter.Source, er
 		case err == nil:
 		case known == "":
 			return nil, err
-		case errors.Is(err, collect.ErrUnreachable):
+		case given.Away(err):
 			return []fleet.Server{fleet.Down(known, err.Error())}, nil
 		default:
 			return []fleet.Server{fleet.Unread(known, err.Error())}, err

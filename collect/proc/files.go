@@ -26,7 +26,7 @@ func (s *Server) ModelConfig(model string) (text []byte, at string, err error) {
 		}
 	}
 	if model == "" {
-		return nil, "", fmt.Errorf("%w: the server's model is unknown; give --model-config FILE", ErrNoFile)
+		return nil, "", fmt.Errorf("%w: config.json of the server's model, which is unknown; give --model-config FILE", ErrNoFile)
 	}
 	var tried []string
 	unreadable := false
@@ -41,7 +41,7 @@ func (s *Server) ModelConfig(model string) (text []byte, at string, err error) {
 	if unreadable {
 		return nil, "", fmt.Errorf("%w: config.json of %s belongs to user %d; run rooftop as that user or give --model-config FILE", ErrPermission, model, s.fs.uid(s.LaunchPID))
 	}
-	return nil, "", fmt.Errorf("%w: that of %s is at none of %s; give --model-config FILE", ErrNoFile, model, strings.Join(tried, ", "))
+	return nil, "", fmt.Errorf("%w: config.json of %s is at none of %s; give --model-config FILE", ErrNoFile, model, strings.Join(tried, ", "))
 }
 
 // modelConfigs lists the possible paths of a model's config.json, the likeliest first.

@@ -77,7 +77,7 @@ func (a *Server) Plan(o *Options, record *session.Recorder, show func(*session.P
 // firstPageTries is how often a damaged first page is requested.
 const firstPageTries = 3
 
-// Open finds the server, checks that it answers as vLLM does, and collects the facts about
+// Open finds the server, checks that its page is one of an inference server, and collects the facts about
 // it. The error has the exit code.
 func Open(ctx context.Context, o *Options) (*Server, error) {
 	if err := o.KnownGPU(); err != nil {

@@ -223,6 +223,7 @@ func (o *taking) takeRunning(ctx context.Context, w *cli.World, l *attach.Locato
 				remarks(w, applier)
 				return p, nil
 			}
+			err = errors.Join(err, applier.Close())
 		}
 	}
 	return nil, errors.Join(err, store.Close())

@@ -54,7 +54,7 @@ func (s *Server) addReading() {
 		document.MeasurementSchema, hints{world: true}, s.measure)
 	addTool(s, "ceiling", "Limits of hardware", "Compute what hardware allows for a model at a load, without a server: ideal and achievable step time and rates, the binding term, KV capacity.",
 		document.CeilingSchema, hints{}, s.ceiling)
-	addTool(s, "explain", "Explain a word", "Explain a finding (its condition, limits with sources, remedy), a rule such as R2, a term of the reports, or a metric of vLLM's page.",
+	addTool(s, "explain", "Explain a word", "Explain a finding (its condition, limits with sources, remedy), a rule such as R2, a term of the reports, or a metric of a server's page.",
 		"", hints{}, s.explain)
 }
 

@@ -86,7 +86,9 @@ const (
 	ofModel  = `model_name=~"$model"`
 	ofServer = `instance="$server"`
 	// none is 0 while servers are diagnosed, and no data if the exporter is gone.
-	none = "0 * count(rooftop_server_evaluable)"
+	none = "0 * count(rooftop_server_readable)"
+	// ill are servers that are not well as far as is known.
+	ill = "(rooftop_server_ill == 1 or rooftop_server_readable == 0)"
 	// first lists the recommended flags with the gain that is predicted at least.
 	first = `sum by (server, finding, flag, from, to) (rooftop_predicted_output_gain_ratio{bound="low"%s} * on (server) group_left (finding, flag, from, to) rooftop_recommended_change_info{kind="flag"})`
 )
@@ -97,18 +99,18 @@ var fleetBoard = board{
 	variables:   []variable{modelVariable},
 	rows: [][]panel{{
 		{kind: "stat", title: "Servers", unit: unitCount, queries: []query{{"count(count by (instance) (vllm:num_requests_running{" + ofModel + "}))", ""}}},
-		{kind: "stat", title: "Ill", unit: unitCount, queries: []query{{"count(rooftop_server_ill == 1) or " + none, ""}}},
+		{kind: "stat", title: "Ill or not readable", unit: unitCount, queries: []query{{"count(" + ill + ") or " + none, ""}}},
 		{kind: "stat", title: "Flags to change", unit: unitCount, queries: []query{{`count(rooftop_recommended_change_info{kind="flag"}) or ` + none, ""}}},
 		{kind: "stat", title: "Savings an hour, predicted", unit: unitDollars, description: "For the same output, of the servers whose price is known: by rooftop exporter --cost-per-hour, else by the catalog (est) where the GPUs are.", queries: []query{{`sum(rooftop_predicted_savings_dollars_per_hour{bound="mid"})`, ""}}},
 		{kind: "stat", title: "Output", unit: unitTokens, queries: []query{{rate("", "generation_tokens_total", ofModel), ""}}},
 		{kind: "stat", title: "Requests waiting", unit: unitCount, queries: []query{{"sum(vllm:num_requests_waiting{" + ofModel + "})", ""}}},
 	}, {
 		{kind: "table", title: "Flags to change, by the output that they bring at least", unit: unitShare, description: "rooftop fleet says why, and rooftop tune tries it.", queries: []query{{"sort_desc(" + fmt.Sprintf(first, "") + ")", ""}}},
-		{kind: "table", title: "Ill servers", unit: unitCount, description: "Empty if none is ill.", queries: []query{{"rooftop_server_ill == 1", ""}}},
+		{kind: "table", title: "Servers that are ill or cannot be read", unit: unitCount, description: "Empty if there are none. With a state it is ill; without one its latest diagnosis failed.", queries: []query{{ill, ""}}},
 		{kind: "table", title: "Uneven servers of one model", unit: unitCount, description: "Empty if there are none.", queries: []query{{"rooftop_group_finding == 1", ""}}},
 	}, {
 		{kind: "timeseries", title: "Output by model", unit: unitTokens, queries: []query{{rate("model_name", "generation_tokens_total", ofModel), "{{model_name}}"}}},
-		{kind: "timeseries", title: "Output over what is achievable (est)", unit: unitShare, description: "The ten lowest. Needs the GPU's name: rooftop exporter --gpu.", queries: []query{{`bottomk(10, rooftop_output_tokens_per_second / on (server) rooftop_ceiling_tokens_per_second{ceiling="achievable"})`, "{{server}}"}}},
+		{kind: "timeseries", title: "Output over what is achievable (est)", unit: unitShare, description: "The ten lowest. Needs the GPU's name: from DCGM's exporter, or rooftop exporter --gpu.", queries: []query{{`bottomk(10, rooftop_output_tokens_per_second / on (server) rooftop_ceiling_tokens_per_second{ceiling="achievable"})`, "{{server}}"}}},
 	}, {
 		{kind: "timeseries", title: "Share of the requests that wait", unit: unitShare, description: "The ten highest.", queries: []query{{"topk(10, rooftop:queued_requests:ratio)", "{{instance}}"}}},
 		{kind: "timeseries", title: "KV pool in use", unit: unitShare, description: "The ten highest.", queries: []query{{"topk(10, max by (instance) (vllm:kv_cache_usage_perc{" + ofModel + "}))", "{{instance}}"}}},
