@@ -76,8 +76,8 @@ func headroom(r *Run, load bool, objectives []verdict.Objective) Headroom {
 		h.Limit = LimitOutput
 	}
 	for i := range objectives {
-		if !h.until(r, &objectives[i], batch) {
-			return Headroom{Reason: objectives[i].Name + " was not measured"}
+		if why := h.boundBy(r, &objectives[i], batch); why != "" {
+			return Headroom{Reason: why}
 		}
 	}
 	if whole := func(more stat.Opt) float64 { return requests.V + more.V }; whole(h.High)/whole(h.Low) > widestHeadroom {
@@ -86,14 +86,17 @@ func headroom(r *Run, load bool, objectives []verdict.Objective) Headroom {
 	return h
 }
 
-// until lowers a headroom to where an objective breaks, if that is at fewer running requests of a rank than most. It
-// reports whether the latency is known.
-func (h *Headroom) until(r *Run, o *verdict.Objective, most float64) bool {
+// boundBy lowers a headroom to where an objective breaks, if that is at fewer running requests of a rank than most. why
+// says what is not known of its latency.
+func (h *Headroom) boundBy(r *Run, o *verdict.Objective, most float64) (why string) {
 	now := latencyOf(&r.Agg, o)
-	if !now.Mid.OK {
-		return false
+	switch {
+	case !now.Mid.OK:
+		return o.Name + " was not measured"
+	case (o.Metric == verdict.MetricTTFT || o.Metric == verdict.MetricE2E) && !r.Perf.At(most).TTFT.Mid.OK:
+		return "how the time to first token grows with load is not known, without the time in the queue"
 	}
-	b := objectiveBound{run: r, objective: o, most: most, first: r.Agg.Mean(HistTTFT).Div(r.Agg.Mean(HistE2E)).Or(0)}
+	b := objectiveBound{run: r, objective: o, most: most, first: min(1, r.Agg.Mean(HistTTFT).Div(r.Agg.Mean(HistE2E)).Or(0))}
 	low, mid, high := func(g roofline.Range) float64 { return g.Low.V }, func(g roofline.Range) float64 { return g.Mid.V }, func(g roofline.Range) float64 { return g.High.V }
 	// The ends belong together: where steps are longer than predicted, the rate is lower too.
 	b.lower(&h.Low, &rangeEnd{now: now.High.V, tail: tailGrowth, latency: high, rate: low})
@@ -103,10 +106,10 @@ func (h *Headroom) until(r *Run, o *verdict.Objective, most float64) bool {
 	if running < most && running*ranks < h.Running.V {
 		h.Running, h.Limit, h.Objective = stat.Some(max(running, r.Perf.Measured.Batch)*ranks), LimitObjective, o.Name+" under "+figure.Value(o.Limit, "s")
 	}
-	if h.High.V == 0 && h.Reason == "" {
+	if now.Low.V > o.Limit && h.Reason == "" {
 		h.Reason = o.Name + " is " + figure.Value(now.Mid.V, "s") + ", over its limit"
 	}
-	return true
+	return ""
 }
 
 // objectiveBound is a run whose batch may grow until an objective breaks.
@@ -138,8 +141,12 @@ func (b *objectiveBound) lower(more *stat.Opt, e *rangeEnd) (running float64) {
 	return running
 }
 
-// growth returns the ratio of the objective's latency with a batch to the measured one.
+// growth returns the ratio of the objective's latency with a batch to the measured one, which has no error of prediction
+// at the measured batch.
 func (b *objectiveBound) growth(batch float64, e *rangeEnd) float64 {
+	if batch <= b.run.Perf.Measured.Batch {
+		return 1
+	}
 	g := b.run.Perf.At(batch)
 	ratio := 1 + e.latency(g.ITL)
 	switch b.objective.Metric {
