@@ -57,7 +57,7 @@ func Combine(windows []Window, f *Facts) Aggregate {
 
 // windowsInStep returns the number of windows at the beginning that lie in a step which is longer than a window:
 // requests certainly ran throughout, nothing moved, and then it did, or the run ended, after less than hung. Only
-// servers without a readable GPU have them, of which nothing else shows that they work. A mean without these windows
+// without a readable GPU: a busy one shows the work already. A mean without these windows
 // would be that of the ends of steps.
 func windowsInStep(windows []Window, f *Facts, hung time.Duration) int {
 	for i := range windows {

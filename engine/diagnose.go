@@ -57,7 +57,7 @@ func Diagnose(q Request) Diagnosis {
 	rank(d.Findings)
 	load := Loaded(q.Windows)
 	d.Headroom = headroom(&r, load, q.Objectives)
-	if load && !d.Condition.Ill() {
+	if load && !d.Condition.Ill() && silentFor(r.Windows) == 0 {
 		d.recommend()
 	}
 	d.Outcome, d.Doubt = outcome(&d, &r, load)

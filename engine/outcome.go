@@ -48,7 +48,7 @@ func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 		return OutcomeNoLoad, "the engine sleeps or is paused: wake it, then measure under load"
 	case !load:
 		return OutcomeNoLoad, ""
-	case a.Working < LeastWindows && silentFor(r.Windows) >= doubtfulStall:
+	case silentFor(r.Windows) > 0:
 		return OutcomeNotEvaluable, fmt.Sprintf("no tokens generated for %s at the end, with requests in the server: it may hang, which shows after %s", figure.Elapsed(silentFor(r.Windows)), figure.Elapsed(HungMinimum))
 	case a.Working == 0:
 		return OutcomeNotEvaluable, "requests were in the server, but no window shows it working"
@@ -76,13 +76,20 @@ func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 	return OutcomeHealthy, ""
 }
 
-// silentFor returns how long no token had been generated at the end of a run, with requests in the server.
+// silentFor returns how long no token had been generated at the end of a run, with requests in the server; 0 where that
+// is short, no longer than a step took, or the run has enough windows in which tokens were.
 func silentFor(windows []Window) time.Duration {
 	if len(windows) == 0 {
 		return 0
 	}
+	moved := 0
+	for i := range windows {
+		if w := &windows[i]; w.Active || w.Delta[CounterGenerationTokens].Or(0) > 0 {
+			moved++
+		}
+	}
 	last := &windows[len(windows)-1]
-	if !(last.Running.Or(0) > 0) {
+	if moved >= LeastWindows || !(last.Running.Or(0) > 0) || last.Stall < max(doubtfulStall, last.LongestStep) {
 		return 0
 	}
 	return last.Stall
@@ -147,7 +154,7 @@ func (d *Diagnosis) overload(a *Aggregate) string {
 	}
 	for i := range d.Findings {
 		if f := &d.Findings[i]; f.explainsQueue() && f.Significant {
-			return figure.PercentSign(share.V) + " of the requests wait: " + f.Reason + ", and no change of this server is known to help"
+			return "requests wait: " + f.Reason + ", and no change of this server is known to help"
 		}
 	}
 	return ""

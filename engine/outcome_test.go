@@ -87,6 +87,21 @@ func TestAQueueMayBeExplained(t *testing.T) {
 	}
 }
 
+// TestASilentServerIsNotHealthy measures a server in which nothing moves for less than the time of a hang, without a
+// readable GPU: its windows may lie in one long step, or in none.
+func TestASilentServerIsNotHealthy(t *testing.T) {
+	for moved, advised := range map[int]bool{0: false, 8: false, 40: true} { // readings of 250 ms in which tokens came
+		windows := feed(ticks(moved+33, poll, func(i int, at time.Duration) *Page { return pageAt(at, 8, 0, 0.1, float64(100*min(i, moved))) })...)
+		d := Diagnose(Request{
+			Facts: Facts{EngineVersion: Know("0.32.0", FromMeasured, "")}, Windows: windows, Duration: time.Duration(len(windows)) * WindowLength,
+			Rules: []Rule{firing(ConcurrencySaturation, GroupSlots, len(windows), 3, 0.8, &Fix{Kind: KindFlag, Flag: "--max-num-seqs", To: "16"})},
+		})
+		if told := strings.Contains(d.Doubt, "it may hang"); told == advised || (d.Recommendation != nil) != advised || (d.Outcome == OutcomeNotEvaluable) == advised {
+			t.Errorf("tokens in %d readings: %s, %+v, doubt %q; want advice %v", moved, d.Outcome, d.Recommendation, d.Doubt, advised)
+		}
+	}
+}
+
 func TestIdleGapsDoNotChangeTheContext(t *testing.T) {
 	load := busy(4)
 	for i := range load {
