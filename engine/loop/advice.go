@@ -267,8 +267,8 @@ func (a *advisor) reconsider(d *engine.Diagnosis) {
 // or "".
 func (a *advisor) whyNoAdvice(d *engine.Diagnosis, searched string) string {
 	switch {
-	case d.Overload != "":
-		return d.Overload
+	case d.Overload != "" && searched != "":
+		return d.Overload + "; " + searched
 	case searched != "" && (a.plan.Auto || d.Recommendation == nil):
 		return searched
 	case d.Recommendation != nil && slices.ContainsFunc(a.tried, func(past attempt) bool { return past.unjudged }):

@@ -107,7 +107,7 @@ func (a *applying) notApplied(in Applied) {
 	case a.plan.Auto && revert:
 		if !in.Back {
 			a.alterLatest(func(it *Iteration) {
-				if it.End == IterationReverted {
+				if it.End != IterationBroken {
 					it.End, it.Failure = IterationBroken, "it was not reverted: "+in.Err
 				}
 			})

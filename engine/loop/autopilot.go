@@ -133,8 +133,12 @@ func (p *autopilot) extendBaseline(r *engine.Recommendation) {
 	until := p.uncertainSince + overdue*p.plan.Longest
 	if p.now >= until {
 		reason := "the load ended before the kept configuration was measured for long enough"
-		if missingToJudge(latestWindows(p.baseline.current.windows, p.plan.Measure)) == "" {
+		switch why := missingToJudge(latestWindows(p.baseline.current.windows, p.plan.Measure)); why {
+		case "":
 			reason = "the load changes too much from one stretch to the next: the kept configuration could not be measured for long enough"
+		case waitsForLoad:
+		default:
+			reason = "the kept configuration was not measured for long enough: " + why
 		}
 		p.conclude(reason, exitNothing)
 		return

@@ -226,6 +226,9 @@ func (c *controls) pause() {
 		text = "resumed: polling the server again"
 		pause := c.loop.now - c.loop.pausedAt
 		c.loop.since += pause
+		if c.loop.auto.uncertainSince > 0 {
+			c.loop.auto.uncertainSince += pause
+		}
 		if c.loop.settling.loaded > 0 {
 			c.loop.settling.loaded += pause
 		}

@@ -143,7 +143,7 @@ func TestAFailedRevertIsNoRevert(t *testing.T) {
 		r.dump()
 		t.Errorf("exit code %d, %q: %q", f.ExitCode, it.End, it.Failure)
 	}
-	if _, headline := (tuning.Run{Snapshot: s}).Headline(); !strings.HasPrefix(headline, "Not reverted: the server still runs with --max-num-seqs") {
+	if _, headline := (tuning.Run{Snapshot: s}).Headline(); !strings.HasPrefix(headline, "Not reverted: the server was left with --max-num-seqs") {
 		t.Error(headline)
 	}
 }

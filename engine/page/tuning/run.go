@@ -78,7 +78,7 @@ func (r Run) Headline() (page.Tone, string) {
 	case r.Baseline == nil && len(r.Iterations) == 0:
 		return page.Warn, "No measurement was completed"
 	case r.Finished != nil && r.Last() != nil && r.Last().Failure != "" && len(r.SettingsLeft()) > 0:
-		return page.Bad, "Not reverted: the server still runs with " + Settings(r.SettingsLeft())
+		return page.Bad, "Not reverted: the server was left with " + Settings(r.SettingsLeft())
 	case len(kept) > 0 && gain.OK:
 		tone := page.OK
 		if gain.V < 0 {
