@@ -14,7 +14,7 @@ var ErrUnknown = errors.New("not in the catalog")
 
 // UnknownError is the error of a name that matches no entry. It wraps [ErrUnknown].
 type UnknownError struct {
-	Kind    string // "GPU" or "model"
+	Kind    string // "GPU", "CPU" or "model"
 	Name    string // as given
 	Nearest string // names of the nearest entries, "" if none is near
 }

@@ -81,17 +81,21 @@ func addLosses(fix *engine.Fix) {
 		return
 	}
 	for _, p := range fix.Predicted {
-		name, cost := "inter-token latency", slowerTokens(gain{Gain: roofline.Gain{ITL: p.Range()}})
+		if !p.Mid.OK || p.Mid.V < gainFloor {
+			continue
+		}
+		var name, cost string
 		switch p.Metric {
 		case metricITL:
+			name, cost = "inter-token latency", slowerTokens(gain{Gain: roofline.Gain{ITL: p.Range()}})
 		case metricTTFT:
 			name = "time to first token"
 			cost = "requests get their first token later: " + name + " " + figure.ChangeSign(p.Mid.V)
 		default:
 			continue
 		}
-		told := func(cost string) bool { return strings.Contains(cost, name+" "+figure.ChangeSign(p.Mid.V)) }
-		if p.Mid.OK && p.Mid.V >= gainFloor && !slices.ContainsFunc(fix.Costs, told) {
+		listed := func(cost string) bool { return strings.Contains(cost, name+" "+figure.ChangeSign(p.Mid.V)) }
+		if !slices.ContainsFunc(fix.Costs, listed) {
 			fix.Costs = append(fix.Costs, cost)
 		}
 	}

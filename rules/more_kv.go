@@ -368,7 +368,7 @@ func fewerSlots(n *kvNeed) (fix *engine.Fix, costly bool) {
 	}
 	from := strconv.Itoa(slots.Value)
 	fix = flagFix(n.run.Facts, "--max-num-seqs", from, strconv.Itoa(to), slots.Source,
-		n.why+" As many slots as sequences fit end the preemptions.", "requests beyond the slots wait in the queue: time to first token does not improve")
+		n.why+" As many slots as sequences fit end the preemptions.", "requests beyond the slots wait in the queue")
 	g := modelled(n.run, func(m *roofline.Performance) roofline.Gain { return m.LowerSlots(to) })
 	if float64(to) < n.pool.running {
 		// At or above the mean running requests the model predicts no change: it does not

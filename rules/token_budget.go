@@ -183,9 +183,9 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			"prompts are computed at a flat rate while others wait"))
 	}
 	mean := stat.Mean(tokens).Or(0)
-	counted, had := "", figure.Count(mean)
+	counted, used := "", figure.Count(mean)
 	if math.Abs(mean-float64(budget)) < 0.01*float64(budget) { // three digits could put it on the other side
-		had = figure.Whole(math.Round(mean))
+		used = figure.Whole(math.Round(mean))
 	}
 	if math.Round(mean) > float64(budget) {
 		counted = " (a prompt counts when its last part is computed)"
@@ -197,7 +197,7 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	addEvidence(f,
 		compared("step_tokens", stat.Some(mean), "tok", ">=", budgetFull*float64(budget), engine.FromMeasured,
-			fmt.Sprintf("a step has %s of at most %s on average%s", had, figure.Counted(budget, "token"), counted)),
+			fmt.Sprintf("a step has %s of at most %s on average%s", used, figure.Counted(budget, "token"), counted)),
 		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", ">=", budgetQueue, engine.FromMeasured,
 			waiting+" waited although slots and KV blocks were free"))
 	addKnownEvidence(f, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+figure.PercentSign(p.usage.V)+" full"))

@@ -97,7 +97,12 @@ func (v *nowView) keysOfAdvice(r *engine.Recommendation) page.Text {
 }
 
 // adviser returns the diagnosis that the recommendation comes from, nil if there is none.
-func adviser(s *loop.Snapshot) *engine.Diagnosis { return cmp.Or(s.Baseline, s.Live) }
+func adviser(s *loop.Snapshot) *engine.Diagnosis {
+	if s.Phase == loop.PhaseBaseline {
+		return s.Live
+	}
+	return cmp.Or(s.Baseline, s.Live)
+}
 
 // expected returns the predicted effects of the change: the goal, what gets worse, and the others.
 func (v *nowView) expected(r *engine.Recommendation) []tuning.Expectation {

@@ -64,7 +64,7 @@ func (v *nowView) ceiling(w int, framed bool) frame.Panel {
 		q.Add(u.Paragraph(w, 58, nil, says))
 	}
 	if rate, words := tuning.BestAllowed(out, o); rate != "" {
-		q.Add(u.Paragraph(w, 38, nil, page.Join(page.Toned(cell.Body, "Best as set now: "), page.Toned(cell.Strong, rate), page.Toned(cell.Body, words))))
+		q.Add(u.Paragraph(w, 38, nil, page.Join(page.Toned(cell.Body, "Server's best: "), page.Toned(cell.Strong, rate), page.Toned(cell.Body, words))))
 	}
 	return q
 }

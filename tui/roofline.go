@@ -110,10 +110,10 @@ func (r *roofView) present() {
 	r.measured(r.latest(), operatingPoint{role: is})
 }
 
-// latest returns the live diagnosis or, if it has no load or only the rest of one that ended, that of the
-// baseline.
+// latest returns the live diagnosis or, if it has no load or only the rest of one that ended and no change is on trial,
+// that of the baseline.
 func (r *roofView) latest() *engine.Diagnosis {
-	if noLoad(r.s) && r.s.Baseline != nil {
+	if n := len(r.s.Iterations); noLoad(r.s) && r.s.Baseline != nil && (n == 0 || r.s.Iterations[n-1].End != loop.IterationOpen) {
 		return r.s.Baseline
 	}
 	return r.s.Live

@@ -3,7 +3,6 @@
 package facts
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -164,8 +163,11 @@ func (r *resolver) parallel() {
 	// GPUs, price and ceilings are those of the measured ranks.
 	n := f.TensorParallel.Value * f.PipelineParallel.Value * ranks
 	f.GPUCount = engine.Know(n, engine.FromDerived, "tensor x pipeline parallel x ranks on the page")
-	if d := cmp.Or(len(r.in.Devices), r.in.PodGPUs); d > 0 && d != n {
-		f.GPUCount.Note += fmt.Sprintf("; %d GPUs are read", d)
+	switch read, pod := len(r.in.Devices), r.in.PodGPUs; {
+	case read > 0 && read != n:
+		f.GPUCount.Note += fmt.Sprintf("; %d GPUs are read", read)
+	case read == 0 && pod > 0 && pod != n:
+		f.GPUCount.Note += fmt.Sprintf("; the server's pod has %d GPUs", pod)
 	}
 }
 

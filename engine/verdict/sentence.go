@@ -21,9 +21,11 @@ func (i Interval) Finite() bool {
 	return stat.IsFinite(i.Low) && stat.IsFinite(i.Mid) && stat.IsFinite(i.High)
 }
 
-// Wide reports whether the ends of an effect differ by more than a factor of 3, as widely as no forecast is told: such
-// a measurement neither confirms a prediction nor refutes it.
-func (i Interval) Wide() bool { return 1+i.High > 3*(1+i.Low) }
+// widest is the ratio of the ends of an effect beyond which it is too wide to confirm a prediction or to refute it.
+const widest = 3
+
+// Wide reports whether an effect, measured or predicted, is so wide that only its lower end says something.
+func (i Interval) Wide() bool { return 1+i.High > widest*(1+i.Low) }
 
 // Inverse returns the change of 1/x for a change i of x.
 func (i Interval) Inverse() Interval {

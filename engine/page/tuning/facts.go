@@ -72,6 +72,7 @@ func Facts(f *engine.Facts) []Fact {
 		NewFact("device", "", f.Device),
 		ofTarget("engine", f.Engine),
 		ofTarget("engine_version", f.EngineVersion),
+		NewFact("v0_engine", "", f.V0),
 		NewFact("pipeline_parallel_size", "GPUs", f.PipelineParallel),
 		NewFact("enable_expert_parallel", "", f.ExpertParallel),
 		NewFact("compute_dtype", "", f.ComputeDType),
@@ -83,9 +84,8 @@ func Facts(f *engine.Facts) []Fact {
 		NewFact("num_gpu_blocks_override", blocks, f.NumGPUBlocksOverride),
 		NewFact("api_server_count", "processes", f.APIServerCount),
 	}
-	if f.Dialect().ID == catalog.VLLM {
-		at := slices.IndexFunc(rows, func(r Fact) bool { return r.Name == "engine_version" }) + 1
-		rows = slices.Insert(rows, at, NewFact("v0_engine", "", f.V0))
+	if f.Dialect().ID != catalog.VLLM {
+		rows = slices.DeleteFunc(rows, func(r Fact) bool { return r.Name == "v0_engine" })
 	}
 	if f.EnableLoRA.Value {
 		rows = append(rows, NewFact("max_loras", "adapters", f.MaxLoRAs), NewFact("max_lora_rank", "", f.MaxLoRARank))

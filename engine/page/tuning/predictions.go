@@ -79,13 +79,10 @@ func estimateMark(o engine.Origin) string {
 
 func relative(p engine.Prediction) bool { return p.Unit == "ratio" || p.Unit == "" }
 
-// widest is the ratio of the ends of a predicted rate above which only its lower end is told.
-const widest = 3.0
-
 // tooWide reports whether a prediction of a rate is so wide that only its lower end says something.
 func tooWide(p engine.Prediction) bool {
 	low, high := p.Low.Finite(), p.High.Finite()
-	return relative(p) && MoreIsBetter(p.Metric) && low.OK && high.OK && low.V > 0 && 1+high.V > widest*(1+low.V)
+	return relative(p) && MoreIsBetter(p.Metric) && low.OK && high.OK && low.V > 0 && verdict.Interval{Low: low.V, High: high.V}.Wide()
 }
 
 // Predicted splits a prediction into its middle and its range. Without a middle only bounds are known: the

@@ -33,12 +33,12 @@ func Terms() []engine.Term {
 			"beyond: a rule of rooftop's own, which PROFILE (R1 to R5) does not have.",
 		}},
 		{Name: "confidence", Also: []string{"impact", "score of a finding"}, Meaning: []string{
-			"How sure a rule is of its finding, 0 to 1; windows that it could not judge lower it. Impact is what acting on it is worth, 1 to 5. Their product ranks the findings.",
+			"How sure a rule is of its finding, 0 to 1; windows that it could not judge lower it. Impact is what acting on it is worth, 1 to 5. Their product, the score, ranks the findings; advice to clients counts a fifth less there.",
 		}},
 		{Name: "second priority", Also: []string{"recommended"}, Meaning: []string{
 			"A finding to act on after the recommended change, because one change is made at a time.",
 		}},
-		{Name: "fix by", Also: []string{"the clients", "the host", "the hardware"}, Meaning: []string{
+		{Name: "fix by", Also: []string{"client changes", "work on the host", "hardware changes"}, Meaning: []string{
 			"What has to change if no flag of the server helps: the clients and what they send, the machine, or the hardware.",
 		}},
 		{Name: "request time", Also: []string{"own prefill", "queue", "decode", "front end", "lost to preemption"}, Meaning: []string{

@@ -10,7 +10,7 @@ import (
 // TestOverloadedServersSaySo: where requests queue and no change helps, the answer is not that all is well.
 func TestOverloadedServersSaySo(t *testing.T) {
 	for name, want := range map[string]string{
-		"prefill-saturated/32b-h100-crowd": "of the requests wait: steps use 100", "healthy/8b-a100": "", "low-batch/8b-l4": "", "burst/8b-a100": "",
+		"prefill-saturated/32b-h100-crowd": "requests wait: steps use 100", "healthy/8b-a100": "", "low-batch/8b-l4": "", "burst/8b-a100": "",
 	} {
 		sc := scenarioNamed(t, name)
 		out, err := Run(&sc, nil, Options{Seed: 1})
