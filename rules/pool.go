@@ -13,24 +13,24 @@ import (
 // pool is one rank's KV pool as a run used it, and how many sequences fit into it at the
 // context they reach.
 type pool struct {
-	ranks    float64
-	running  float64       // requests of one rank, mean of the gauge
-	ran      float64       // the same over the whole run, as its figures show it
-	occupied stat.Opt      // slots of one rank in use, mean (engine.Window.Occupied)
-	queued   float64       // requests of one rank waiting for capacity, mean
-	peak     float64       // requests of one rank that ran at once, maximum
-	usage    stat.Opt      // share of the pool in use, mean
-	full     stat.Opt      // share of the pool in use, peak
-	capacity stat.Opt      // tokens of one rank
-	from     engine.Source // of capacity
-	est      bool          // capacity is computed from the catalog, not reported by the server
-	prompt   stat.Opt      // mean prompt, tokens
-	output   stat.Opt      // mean output, tokens
-	resident stat.Opt      // mean tokens that a running sequence holds of the pool
-	end      stat.Opt      // expected tokens that a sequence holds at its end
-	context  stat.Opt      // the larger of resident and end: the budget of one sequence
-	holds    stat.Opt      // sequences that fit at that context
-	shared   bool          // sequences hold fewer tokens than their prompts: they share prefixes
+	ranks        float64
+	running      float64       // requests of one rank, mean of the gauge
+	runningInRun float64       // the same over the whole run, as its figures show it
+	occupied     stat.Opt      // slots of one rank in use, mean (engine.Window.Occupied)
+	queued       float64       // requests of one rank waiting for capacity, mean
+	peak         float64       // requests of one rank that ran at once, maximum
+	usage        stat.Opt      // share of the pool in use, mean
+	full         stat.Opt      // share of the pool in use, peak
+	capacity     stat.Opt      // tokens of one rank
+	from         engine.Source // of capacity
+	est          bool          // capacity is computed from the catalog, not reported by the server
+	prompt       stat.Opt      // mean prompt, tokens
+	output       stat.Opt      // mean output, tokens
+	resident     stat.Opt      // mean tokens that a running sequence holds of the pool
+	end          stat.Opt      // expected tokens that a sequence holds at its end
+	context      stat.Opt      // the larger of resident and end: the budget of one sequence
+	holds        stat.Opt      // sequences that fit at that context
+	shared       bool          // sequences hold fewer tokens than their prompts: they share prefixes
 }
 
 // minFinished is the minimum number of finished requests to compute mean lengths from
@@ -51,7 +51,7 @@ func poolOf(r *engine.Run, selected func(w *engine.Window) bool) pool {
 	}
 	whole := poolUse(r, always)
 	whole.budget(&r.Agg)
-	p.ran = r.Agg.Running.Times(1 / p.ranks).Or(whole.running)
+	p.runningInRun = r.Agg.Running.Times(1 / p.ranks).Or(whole.running)
 	p.resident, p.end, p.context, p.holds, p.shared = whole.resident, whole.end, whole.context, whole.holds, whole.shared
 	return p
 }
@@ -202,10 +202,10 @@ func (p *pool) wholeSequences() stat.Opt {
 
 // notAtTheirEnd explains why more sequences run than fit at their end, if so: they are not all there at once.
 func (p *pool) notAtTheirEnd(fit float64) string {
-	if p.ran <= fit {
+	if p.runningInRun <= fit {
 		return ""
 	}
-	return fmt.Sprintf(" (%s run, not all of them at their end)", figure.Count(p.ran))
+	return fmt.Sprintf(" (%s run, not all of them at their end)", figure.Count(p.runningInRun))
 }
 
 // room returns the number of sequences, rounded down, with which usage stays below

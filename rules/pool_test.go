@@ -241,8 +241,8 @@ func TestOnePoolForAllFindings(t *testing.T) {
 	if a.context != b.context || a.holds != b.holds || a.resident != b.resident {
 		t.Errorf("a sequence takes %v and %v, %v and %v fit", a.context, b.context, a.holds, b.holds)
 	}
-	if a.ran != r.Agg.Running.V || b.ran != a.ran {
-		t.Errorf("%v and %v ran, want %v", a.ran, b.ran, r.Agg.Running)
+	if a.runningInRun != r.Agg.Running.V || b.runningInRun != a.runningInRun {
+		t.Errorf("%v and %v ran, want %v", a.runningInRun, b.runningInRun, r.Agg.Running)
 	}
 	if want := r.Agg.KVPerRequest.Times(f.KVCapacityTokens.Value); a.resident != want {
 		t.Errorf("a sequence holds %v on average, in the physical model %v", a.resident, want)
@@ -251,7 +251,7 @@ func TestOnePoolForAllFindings(t *testing.T) {
 
 // A number of sequences that fit below the number that run says why.
 func TestMoreRunThanFitAtTheirEnd(t *testing.T) {
-	p := pool{ranks: 1, ran: 6.8, capacity: stat.Some(35984), context: stat.Some(5850), holds: stat.Some(6.15)}
+	p := pool{ranks: 1, runningInRun: 6.8, capacity: stat.Some(35984), context: stat.Some(5850), holds: stat.Some(6.15)}
 	const want = "6 sequences at the context they reach (6.8 run, not all of them at their end); 24 would run."
 	if got := p.lack(24); !strings.HasSuffix(got, want) {
 		t.Errorf("%q does not end with %q", got, want)
