@@ -58,11 +58,8 @@ func (a *applying) applied(in Applied) {
 	switch {
 	case in.Err != "":
 		a.notApplied(in)
-	case a.auto.exit.set && a.revert:
-		a.noteKeptRuns()
-		a.ending.finish(a.auto.exit.code, a.auto.exit.reason)
 	case a.auto.exit.set:
-		a.trials.revert()
+		a.endsHere()
 	default:
 		a.made = true
 		a.running.ownChanges = addOwnChanges(a.kept.ownChanges, a.changes)
@@ -71,6 +68,19 @@ func (a *applying) applied(in Applied) {
 		}
 		a.conn.reattach()
 	}
+}
+
+// endsHere ends a run that was to end while the change or the revert was made. A change is reverted first.
+func (a *applying) endsHere() {
+	if !a.revert {
+		a.trials.revert()
+		return
+	}
+	if a.trials.toPrevious {
+		a.trials.keepPrevious(a.kept.command)
+	}
+	a.noteKeptRuns()
+	a.ending.finish(a.auto.exit.code, a.auto.exit.reason)
 }
 
 // noteCauseOfEnd adds the cause found in the server's log to the latest failure.

@@ -220,6 +220,7 @@ func (c *connection) resume() {
 	if gap >= longSilence {
 		c.current.discardWindows()
 	}
+	c.auto.proceed() // what was about to be done was canceled
 }
 
 // resumeRestarted continues with a restarted server, once its facts were read.

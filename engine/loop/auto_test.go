@@ -302,6 +302,22 @@ func TestCountdownAndHold(t *testing.T) {
 	}
 }
 
+// TestABlipDuringTheCountdown has the server not answer for a second while the next change is counted down to, with
+// one in place that brought nothing.
+func TestABlipDuringTheCountdown(t *testing.T) {
+	r := autoRun(t, func(p *loop.Plan) { p.Countdown = 10 * time.Second })
+	r.server.limit = 100
+	inPlace := func(s *loop.Snapshot) bool { return s.Pending.Text != "" && len(s.Iterations) > 0 }
+	for r.done == nil && !inPlace(r.loop.Snapshot()) && r.now < 30*time.Minute {
+		r.run(250 * time.Millisecond)
+	}
+	r.server.down = true
+	r.run(time.Second)
+	r.server.down = false
+	r.ends(time.Hour)
+	r.atRest("--max-num-seqs 4")
+}
+
 // TestHeldLeavesTheChangeInPlace checks that a paused run leaves a change in place, whatever becomes of the
 // server, and that it says so; once it is resumed, it reverts the change.
 func TestHeldLeavesTheChangeInPlace(t *testing.T) {
@@ -388,6 +404,29 @@ func TestQuittingAnAutomaticRun(t *testing.T) {
 			}
 		})
 	}
+	t.Run("before the change is attached to", func(t *testing.T) {
+		r := autoRun(t)
+		for r.starts == 0 && r.now < 3*time.Minute {
+			r.run(250 * time.Millisecond)
+		}
+		r.attach = 10 * time.Second
+		r.run(time.Second)
+		r.step(loop.Pressed{Command: loop.CommandQuit})
+		r.ends(time.Minute)
+		r.atRest("--max-num-seqs 4")
+	})
+	t.Run("while a change that was kept is left out again", func(t *testing.T) {
+		r := autoRun(t)
+		r.lives = func(args string) {
+			if strings.HasSuffix(args, "--max-num-seqs 32") {
+				r.doomed, r.doom = r.now+time.Minute, func() { r.server.down = true }
+			}
+		}
+		r.wait(10*time.Minute, "left out", func(s *loop.Snapshot) bool { return s.Phase == loop.PhaseApplying && r.starts > 0 })
+		r.step(loop.Pressed{Command: loop.CommandQuit})
+		r.ends(time.Minute)
+		r.atRest("--max-num-seqs 4")
+	})
 	t.Run("twice", func(t *testing.T) {
 		r := autoRun(t)
 		r.wait(2*time.Minute, "measuring", in(loop.PhaseMeasuring))

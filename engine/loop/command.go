@@ -229,6 +229,12 @@ func (c *controls) pause() {
 		if c.loop.auto.uncertainSince > 0 {
 			c.loop.auto.uncertainSince += pause
 		}
+		if c.loop.auto.pendingAction != nil {
+			c.loop.auto.pendingAction.At += pause
+		}
+		c.loop.auto.upSince += pause
+		c.loop.current.condition = engine.Condition{} // that of before the pause
+		c.loop.conn.watch.answeredAt = c.loop.now     // it was not asked
 		if c.loop.settling.loaded > 0 {
 			c.loop.settling.loaded += pause
 		}

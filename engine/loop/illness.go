@@ -37,7 +37,9 @@ func (c *connection) examine(w *engine.Window) {
 		c.current.startPhase() // what was measured until now is not continued
 		c.baseline.startRenewal()
 	}
-	c.current.condition = is
+	if c.current.condition = is; was.Ill() && !is.Ill() {
+		c.auto.proceed() // what was about to be done was canceled
+	}
 }
 
 // reportRecovery reports the end of an illness; text says what ended it.

@@ -41,6 +41,8 @@ func (p *autopilot) checkPatience() {
 		if p.server.CanApply {
 			p.ending.finish(exitError, "the change is unknown, so it cannot be reverted")
 		}
+	case PhaseWorse: // it was paused at the verdict, and resumed while the server did not answer
+		p.trials.revert()
 	case PhaseBaseline, PhaseSettling, PhaseMeasuring:
 		p.checkIdle()
 	}
@@ -52,6 +54,10 @@ func (p *autopilot) checkDown(waited time.Duration) {
 	switch {
 	case !p.server.CanApply || p.conn.watch.attaching && waited <= autoDead:
 	case p.conn.wayCut && waited <= autoDown:
+	case p.applying.made && p.applying.failed && !p.applying.revert:
+		if waited > autoDead {
+			p.changeFailed("the server did not answer any more once it had started with the change" + p.problems())
+		}
 	case p.trials.open && p.changeInPlace() && waited > autoDead:
 		p.changeFailed("the server exited or stopped answering under load" + p.problems())
 	case p.changeInPlace() && waited > autoDead:

@@ -85,16 +85,24 @@ func (t *trials) returnedInReverting(next configuration, kind restartKind) {
 
 // returnedFromApply continues after rooftop restarted the server.
 func (t *trials) returnedFromApply(next configuration, kind restartKind) {
-	if t.applying.revert {
-		if t.applying.wentDown {
-			t.alterLatest(func(it *Iteration) { it.Downtime = t.conn.outage })
-		}
+	if t.applying.revert && t.applying.wentDown {
+		t.alterLatest(func(it *Iteration) { it.Downtime = t.conn.outage })
+	}
+	switch {
+	case t.applying.revert && t.auto.exit.set:
+		t.applying.endsHere()
+		return
+	case t.applying.revert:
 		t.finishRevert(next)
 		return
 	}
 	t.running = next
 	t.notKept, t.applying.failed = true, false
 	t.ownInPlace = t.lastIteration().Changes
+	if t.auto.exit.set {
+		t.applying.endsHere()
+		return
+	}
 	t.alterLatest(func(it *Iteration) {
 		it.Up, it.Command, it.Downtime = t.now, next.command, t.conn.outage
 		if kind.Noticed == AsRecommended || kind.Noticed == Unreadable {
@@ -197,7 +205,12 @@ func (t *trials) finishRevert(next configuration) {
 	t.open = false
 	t.emit(LevelInfo, Event{Kind: EventReverted, Iteration: t.iteration(), Command: next.command, Text: "reverted: " + cmp.Or(engine.JoinChanges(t.revertingChanges()), "what was kept")})
 	if t.toPrevious {
-		t.emit(LevelInfo, Event{Kind: EventKept, Iteration: t.keptIteration, Command: next.command, Text: "the previously kept configuration is kept again"})
+		t.keepPrevious(next.command)
 	}
 	t.resumeKept(next)
+}
+
+// keepPrevious tells that the configuration before the kept one is the kept one again.
+func (t *trials) keepPrevious(command string) {
+	t.emit(LevelInfo, Event{Kind: EventKept, Iteration: t.keptIteration, Command: command, Text: "the previously kept configuration is kept again"})
 }
