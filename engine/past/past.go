@@ -87,6 +87,11 @@ func CompareAll(before, after []*Measurement, plan verdict.Plan) *effect.Delta {
 		plan.Spread = verdict.Spread{From: "no restart lies between the two"}
 	}
 	r := verdict.Judge(sideOf(before), sideOf(after), plan)
+	for _, m := range slices.Concat(before, after) {
+		if c := m.Diagnosis.Condition; c.Ill() {
+			r.Direction, r.Settled, r.Reason = verdict.Inconclusive, false, "in one of the measurements the server was ill: "+c.String()
+		}
+	}
 	d := effect.Compare(&was.Diagnosis, &is.Diagnosis)
 	d.Direction, d.Reason, d.Verdict = r.Direction, r.Reason, &r
 	return &d
