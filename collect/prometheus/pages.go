@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,12 @@ func pages(series model.Matrix, r Range) []Page {
 	slices.SortStableFunc(series, func(a, b *model.SampleStream) int {
 		return cmp.Or(cmp.Compare(a.Metric[model.MetricNameLabel], b.Metric[model.MetricNameLabel]), cmp.Compare(bound(a), bound(b)))
 	})
+	classic := map[string]bool{} // families that were scraped as classic histograms, as well as native ones perhaps
+	for _, s := range series {
+		if family, counts := strings.CutSuffix(string(s.Metric[model.MetricNameLabel]), "_count"); counts {
+			classic[family] = true
+		}
+	}
 	for _, s := range series {
 		name := string(s.Metric[model.MetricNameLabel])
 		if name == "up" {
@@ -59,6 +66,9 @@ func pages(series model.Matrix, r Range) []Page {
 		text := seriesText(name, s.Metric)
 		for _, v := range s.Values {
 			writeSample(at(v.Timestamp), text, float64(v.Value))
+		}
+		if classic[name] {
+			continue
 		}
 		for _, v := range s.Histograms {
 			writeHistogram(at(v.Timestamp), name, s.Metric, v.Histogram)
@@ -126,7 +136,9 @@ func writeHistogram(b *bytes.Buffer, name string, labels model.Metric, h *model.
 	with := labels.Clone()
 	total := 0.0
 	for _, bucket := range h.Buckets {
-		total += float64(bucket.Count)
+		if total += float64(bucket.Count); math.IsInf(float64(bucket.Upper), 1) {
+			continue // that bucket stands below
+		}
 		with[model.BucketLabel] = model.LabelValue(strconv.FormatFloat(float64(bucket.Upper), 'g', -1, 64))
 		writeSample(b, seriesText(name+"_bucket", with), total)
 	}

@@ -183,15 +183,16 @@ func oneOf(list []string) string {
 const besides = "up|process_start_time_seconds|process_cpu_seconds_total|http_requests_total|sim_info"
 
 // Targets returns the servers of which an engine's series were scraped in a range, in the order of their
-// names. match holds label matchers such as `model_name="x",namespace="prod"`; with "" it returns
-// also the targets of the same jobs that cannot be scraped at its end.
+// names, and the targets of the same jobs that cannot be scraped at its end. match holds label matchers such as
+// `model_name="x",namespace="prod"`; a target that cannot be scraped has no labels of a page.
 func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, error) {
 	chosen := strings.Trim(strings.TrimSpace(match), "{},")
 	if chosen != "" {
 		chosen = "," + chosen
 	}
 	by := "count by (cluster, job, instance, namespace, pod) " // the last two are for NameGPUs
-	found, err := s.query(ctx, fmt.Sprintf(`%s(last_over_time({__name__=~"%s%s"%s}[%s]))`, by, prefixes(), running(), chosen, milliseconds(r)), r)
+	series := fmt.Sprintf(`{__name__=~"%s%s"%s}`, prefixes(), running(), chosen)
+	found, err := s.query(ctx, fmt.Sprintf("%s(last_over_time(%s[%s]))", by, series, milliseconds(r)), r)
 	if err != nil {
 		return nil, err
 	}
@@ -199,21 +200,14 @@ func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, 
 	if !ok {
 		return nil, fmt.Errorf("%s answered with a %s: is it a Prometheus server?", s.url, found.Type())
 	}
-	var jobs []string
-	for _, one := range vector {
-		if job := string(one.Metric[model.JobLabel]); job != "" {
-			jobs = append(jobs, job)
-		}
+	// A job of which all servers have been down for long had its series a day ago.
+	jobs := fmt.Sprintf("count by (job) (last_over_time(%[1]s[%[2]s]) or %[1]s offset 1h or %[1]s offset 6h or %[1]s offset 1d)", series, milliseconds(r))
+	down, err := s.query(ctx, fmt.Sprintf("%s(up{%s} == 0 and on (job) %s)", by, strings.TrimPrefix(chosen, ","), jobs), r)
+	if err != nil {
+		return nil, err
 	}
-	if chosen == "" && len(jobs) > 0 {
-		slices.Sort(jobs)
-		down, err := s.query(ctx, fmt.Sprintf(`%s(up{job=~%q} == 0)`, by, oneOf(slices.Compact(jobs))), r)
-		if err != nil {
-			return nil, err
-		}
-		if more, ok := down.(model.Vector); ok {
-			vector = append(vector, more...)
-		}
+	if more, ok := down.(model.Vector); ok {
+		vector = append(vector, more...)
 	}
 	return targets(vector), nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -167,7 +168,7 @@ func TestTargets(t *testing.T) {
 		return &model.Sample{Metric: labels("", job, instance), Value: 1}
 	}
 	scraped := model.Vector{sample("vllm", "a:1"), sample("vllm", "b:1"), sample("other", "b:1")}
-	source, asked := answering(t, scraped, model.Vector{sample("vllm", "b:1"), sample("vllm", "dead:1")}, scraped[:1])
+	source, asked := answering(t, scraped, model.Vector{sample("vllm", "b:1"), sample("vllm", "dead:1")}, scraped[:1], model.Vector{})
 	names := func(match string) (out []string) {
 		list, err := source.Targets(t.Context(), match, whole)
 		if err != nil {
@@ -184,11 +185,10 @@ func TestTargets(t *testing.T) {
 	}, names("")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	// Of servers that the user selects, one that is down has to have been scraped before.
 	if diff := cmp.Diff([]string{`a:1 by instance="a:1"`}, names(` {instance="a:1"} `)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for i, want := range map[int]string{0: `(num_requests_running|num_running_reqs|requests_processing)"}[600001ms]`, 1: `up{job=~"other|vllm"} == 0`, 2: `requests_processing)",instance="a:1"}[`} {
+	for i, want := range map[int]string{0: `(num_requests_running|num_running_reqs|requests_processing)"}[600001ms]`, 1: `(up{} == 0 and on (job) count by (job) (last_over_time({`, 2: `requests_processing)",instance="a:1"}[`, 3: `(up{instance="a:1"} == 0 and`} {
 		if !strings.Contains((*asked)[i], want) {
 			t.Errorf("query %d: %s, want %s", i, (*asked)[i], want)
 		}
@@ -361,7 +361,7 @@ func TestOnlyTheSeriesAskedFor(t *testing.T) {
 func TestNativeHistogram(t *testing.T) {
 	name := model.Metric{model.MetricNameLabel: "vllm:time_to_first_token_seconds", model.JobLabel: "vllm", model.InstanceLabel: "gpu-7:8000", "model_name": "m"}
 	source, _ := answering(t, model.Matrix{{Metric: name, Histograms: []model.SampleHistogramPair{{Timestamp: at(0), Histogram: &model.SampleHistogram{
-		Count: 10, Sum: 4.5, Buckets: model.HistogramBuckets{{Lower: 0, Upper: 0.25, Count: 4}, {Lower: 0.25, Upper: 1, Count: 5}},
+		Count: 10, Sum: 4.5, Buckets: model.HistogramBuckets{{Lower: 0, Upper: 0.25, Count: 4}, {Lower: 0.25, Upper: 1, Count: 5}, {Lower: 1, Upper: model.FloatString(math.Inf(1)), Count: 1}},
 	}}}}})
 	list, err := pagesOf(t, source)
 	if err != nil {

@@ -102,6 +102,8 @@ func (f *reading) read(ctx context.Context, first int, part []prometheus.Target)
 			}
 		case len(pages[i]) == 0:
 			*s = fleet.Unread(t.Name, "Prometheus has no scrape of it in this time")
+		case !slices.ContainsFunc(pages[i], func(p prometheus.Page) bool { return !p.Down }):
+			*s = fleet.Down(t.Name, "no scrape of it succeeded in this time")
 		default:
 			d, err := f.o.examine(t, pages[i], f.r, f.given, nil)
 			if err != nil {

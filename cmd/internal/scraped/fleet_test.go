@@ -30,6 +30,7 @@ import (
 type fake struct {
 	servers []string
 	lacks   func(instance, series string) bool // series that it does not have; nil for none
+	down    string                             // the server that it cannot scrape, "" for none
 	ranks   map[string]int                     // data-parallel ranks of a server, 1 if it has no entry
 	gpus    model.Vector                       // of DCGM exporters; a server's pod has its name
 	flags   func(*attach.Options)              // that the user gives; nil for none
@@ -96,8 +97,11 @@ func (f *fake) matrix(query string) model.Matrix {
 			of = sglangSeries
 		}
 		for name, at := range of {
-			if f.lacks != nil && f.lacks(instance, name) {
+			if f.lacks != nil && f.lacks(instance, name) || instance == f.down && name != "up" {
 				continue
+			}
+			if instance == f.down {
+				at = [2]float64{}
 			}
 			for rank := range max(1, f.ranks[instance]) {
 				s := &model.SampleStream{Metric: model.Metric{model.MetricNameLabel: model.LabelValue(name), "job": "vllm", "instance": model.LabelValue(instance)}}
@@ -218,6 +222,20 @@ func TestFleet(t *testing.T) {
 	}
 	if got := f.queries.Load(); got != 3+7 {
 		t.Errorf("%d queries, want 10: two for the targets, one for their GPUs, and one for four servers", got)
+	}
+}
+
+func TestAServerThatWasDownAllTheTime(t *testing.T) {
+	f := fake{servers: numbered(2)}
+	f.down = f.servers[0]
+	list, _, err := f.read(t)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d servers: %v", len(list), err)
+	}
+	for i := range list {
+		if s := &list[i]; (s.Condition.State == engine.Down) != (s.Name == f.down) || s.Name == f.down && s.Deployment != "vllm" {
+			t.Errorf("%s: %+v, of %q", s.Name, s.Condition, s.Deployment)
+		}
 	}
 }
 
