@@ -146,7 +146,7 @@ func hasRequests(g *[NumGauges]stat.Opt) bool { return g[GaugeRunning].Or(0)+g[G
 // advanced reports whether anything that an engine step moves differs. The usage of the KV pool
 // belongs to it: the first chunks of a long prompt generate no token.
 func advanced(a, b *Page) bool {
-	for _, c := range [...]Counter{CounterGenerationTokens, CounterPromptTokens, CounterPreemptions, CounterRequestSuccess} {
+	for _, c := range [...]Counter{CounterGenerationTokens, CounterPromptTokens, CounterPreemptions, CounterRequestSuccess, CounterSteps} {
 		if a.Counters[c] != b.Counters[c] {
 			return true
 		}

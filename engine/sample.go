@@ -53,6 +53,7 @@ const (
 	CounterHTTP4xx
 	CounterHTTP5xx
 	CounterProcessCPUSeconds // CPU seconds of the API-server process
+	CounterSteps             // steps of the engine, of a page that counts tokens only when a request ends
 	NumCounters
 )
 

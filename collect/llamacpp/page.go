@@ -27,6 +27,7 @@ func Dialect() *enginepage.Dialect {
 			"prompt_tokens_computed": counter(engine.CounterPromptTokensComputed),
 			"generation_tokens":      counter(engine.CounterGenerationTokens),
 			"request_success":        counter(engine.CounterRequestSuccess),
+			"steps":                  counter(engine.CounterSteps),
 			"spec_drafts":            counter(engine.CounterSpecDrafts),
 			"spec_draft_tokens":      counter(engine.CounterSpecDraftTokens),
 			"spec_accepted":          counter(engine.CounterSpecAccepted),

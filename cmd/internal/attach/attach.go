@@ -227,7 +227,7 @@ func (a *Server) learn(ctx context.Context, o *Options) error {
 	if err := a.learnGPUs(ctx, o); err != nil {
 		return err
 	}
-	if in.Engine == catalog.LlamaCPP && in.Launch != nil && a.GPUs == nil && runtime.GOOS == "linux" {
+	if in.Engine == catalog.LlamaCPP && in.Launch != nil && a.GPUs == nil && a.Workload == nil && runtime.GOOS == "linux" {
 		in.OnCPU = true // where it finds no GPU, it computes on the CPU
 		h.GPUWhy = "the server runs on a CPU"
 	}
