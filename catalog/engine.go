@@ -26,6 +26,8 @@ type Engine struct {
 	Shared  string `yaml:"shared"`
 	// PoolVariable is the environment variable that sets the size of the KV pool on a CPU, "" if none does.
 	PoolVariable string `yaml:"pool_variable"`
+	// ByteCache is the value of the KV cache's data type with which it takes one byte, "" if there is none.
+	ByteCache string `yaml:"byte_cache"`
 	// StaleGauges say when the running gauge of an idle server may be old.
 	StaleGauges StaleGauges `yaml:"stale_gauges"`
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -265,7 +266,7 @@ func slotLimits(f *engine.Facts, p *pool, need int) (to int, limits []string) {
 		to = engine.SlotsWithin(room.V)
 		limits = append(limits, poolFillsAt(room.V))
 	}
-	if b := f.MaxNumBatchedTokens; b.Known && to > b.Value {
+	if b := f.MaxNumBatchedTokens; b.Known && to > b.Value && f.Dialect().ID == catalog.VLLM {
 		to = engine.SlotsWithin(float64(b.Value))
 		limits = append(limits, fmt.Sprintf("--max-num-batched-tokens is %d and must not be below the slots", b.Value))
 	}

@@ -235,10 +235,16 @@ func withoutOverride(n *kvNeed, over engine.Fact[int], most stat.Opt) remedy {
 	return n.withGrowth(fix, growth)
 }
 
+// low reports whether a utilization is below the default, which leaves memory unused. Others than vLLM compute theirs
+// from what they need beside the pool.
+func low(f *engine.Facts) bool {
+	return f.GPUMemoryUtilization.Value < lowUtilization && f.Dialect().ID == catalog.VLLM
+}
+
 // lowUtil raises a utilization below the default.
 func lowUtil(n *kvNeed) remedy {
 	u := n.run.Facts.GPUMemoryUtilization
-	if n.run.Facts.OnCPU() || !u.Known || u.Value >= lowUtilization || n.run.Facts.NumGPUBlocksOverride.Known {
+	if n.run.Facts.OnCPU() || !u.Known || !low(n.run.Facts) || n.run.Facts.NumGPUBlocksOverride.Known {
 		return remedy{}
 	}
 	return raiseUtil(n, u, lowUtilization)
@@ -247,7 +253,7 @@ func lowUtil(n *kvNeed) remedy {
 // highUtil raises the utilization above the default if there is memory for it.
 func highUtil(n *kvNeed) remedy {
 	u := n.run.Facts.GPUMemoryUtilization
-	if n.run.Facts.OnCPU() || !u.Known || u.Value < lowUtilization || u.Value >= highUtilization-utilizationStep/2 || n.run.Facts.NumGPUBlocksOverride.Known {
+	if n.run.Facts.OnCPU() || !u.Known || low(n.run.Facts) || u.Value >= highUtilization-utilizationStep/2 || n.run.Facts.NumGPUBlocksOverride.Known {
 		return remedy{}
 	}
 	if !n.run.Facts.Device.Known && !n.run.Facts.GPUKnown {
@@ -327,8 +333,8 @@ func cpuSpace(n *kvNeed) remedy {
 // fp8Cache stores the KV cache in fp8, which takes one byte per value.
 func fp8Cache(n *kvNeed) remedy {
 	f := n.run.Facts
-	const what = "--kv-cache-dtype fp8"
-	if f.OnCPU() || !f.KVCacheDType.Known || n.run.Facts.NumGPUBlocksOverride.Known {
+	what := "--kv-cache-dtype " + f.Dialect().ByteCache
+	if f.OnCPU() || !f.KVCacheDType.Known || n.run.Facts.NumGPUBlocksOverride.Known || f.Dialect().ByteCache == "" {
 		return remedy{}
 	}
 	bytes := catalog.DType(f.KVCacheDType.Value).Bytes()
@@ -340,7 +346,7 @@ func fp8Cache(n *kvNeed) remedy {
 	case f.GPU.FP8TFLOPS <= 0:
 		return notApplicable(what, f.GPU.Name+" has no fp8 units")
 	}
-	fix := flagFix(f, "--kv-cache-dtype", f.KVCacheDType.Value, "fp8", f.KVCacheDType.Source,
+	fix := flagFix(f, "--kv-cache-dtype", f.KVCacheDType.Value, f.Dialect().ByteCache, f.KVCacheDType.Source,
 		fmt.Sprintf("%s With 8 bits per value the same memory holds %v times as many tokens.", n.why, bytes), "a small accuracy risk: check the model's answers")
 	fix.Risk = 2
 	if f.KVCacheDType.Source == engine.FromDefault && f.Launch == "" {

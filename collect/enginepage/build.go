@@ -237,7 +237,7 @@ func (b *build) addHTTP(s promtext.Sample) {
 	status := s.Label(b.dialect.Status)
 	for _, c := range classes {
 		v := 0.0
-		if status != "" && status[0] == c.digit {
+		if status != "" && status[0] == c.digit && (b.dialect.Generates == nil || b.dialect.Generates(s)) {
 			v = s.Value
 		}
 		b.counters[c.counter].add(v)

@@ -88,6 +88,8 @@ type Dialect struct {
 	Rank, Replica string
 	// HTTP is the family, with its whole name, of answered requests, and Status its label of the status.
 	HTTP, Status string
+	// Generates, if set, reports series of HTTP that count requests to the engine: others hide how many of these fail.
+	Generates func(promtext.Sample) bool
 	// CacheInfo is the name, without the engine's prefix, of the family whose labels are the cache
 	// configuration, and Cache reads them; "" if there is none.
 	CacheInfo string

@@ -48,17 +48,37 @@ func Dialect() *enginepage.Dialect {
 		targets["in_server"] = append(targets["in_server"], enginepage.Gauge(engine.GaugeInServer).Where("endpoint", path))
 	}
 	var seen gauges
+	var read ranks
 	return &enginepage.Dialect{
 		Engine: catalog.EngineOf("sglang"), Targets: targets,
-		Rank: "dp_rank", HTTP: "sglang:http_responses_total", Status: "status_code", Skip: repeated, Finish: func(p *engine.Page) { finish(p); seen.correct(p) },
+		Rank: "dp_rank", HTTP: "sglang:http_responses_total", Status: "status_code",
+		Generates: func(s promtext.Sample) bool { return slices.Contains(generating, s.Label("endpoint")) },
+		Skip:      read.repeated, Finish: func(p *engine.Page) { read = ranks{}; finish(p); seen.correct(p) },
 	}
 }
 
-// repeated reports series of the further ranks of one replica: with --enable-metrics-for-all-schedulers each
-// tensor- and pipeline-parallel rank publishes the same values.
-func repeated(s promtext.Sample) bool {
-	other := func(label string) bool { v := s.Label(label); return v != "" && v != "0" }
-	return other("pp_rank") || s.Label("dp_rank") == "" && other("tp_rank")
+// ranks are the tensor-parallel ranks of a page of which the series are read, by their data-parallel rank. With
+// --enable-metrics-for-all-schedulers each tensor- and pipeline-parallel rank publishes the same values; under
+// --enable-dp-attention those of a further data-parallel rank do not begin at 0.
+type ranks map[string]string
+
+// repeated reports series of a further rank of one replica.
+func (r *ranks) repeated(s promtext.Sample) bool {
+	if pp := s.Label("pp_rank"); pp != "" && pp != "0" {
+		return true
+	}
+	dp, tp := s.Label("dp_rank"), s.Label("tp_rank")
+	if tp == "" {
+		return false
+	}
+	if *r == nil {
+		*r = ranks{}
+	}
+	first, found := (*r)[dp]
+	if !found {
+		(*r)[dp], first = tp, tp
+	}
+	return tp != first
 }
 
 // finish completes a page by what SGLang tells in other ways than vLLM.

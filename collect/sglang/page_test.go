@@ -61,7 +61,7 @@ func TestPageOfARealServer(t *testing.T) {
 	for c, want := range map[engine.Counter]float64{
 		engine.CounterPromptTokens: 2411, engine.CounterPromptTokensCached: 7, engine.CounterPromptTokensComputed: 2804,
 		engine.CounterGenerationTokens: 1553, // first tokens and the gaps after them; finished requests have 1552
-		engine.CounterRequestSuccess:   25, engine.CounterPrefixQueries: 2411, engine.CounterPrefixHits: 7, engine.CounterHTTP2xx: 26,
+		engine.CounterRequestSuccess:   25, engine.CounterPrefixQueries: 2411, engine.CounterPrefixHits: 7, engine.CounterHTTP2xx: 21,
 		engine.CounterProcessCPUSeconds: 1.43,
 	} {
 		if got := p.Counters[c]; !got.OK || got.V < want-0.01 || got.V > want+0.01 {
@@ -128,6 +128,18 @@ func TestRanks(t *testing.T) {
 	same := parsed(t, "sglang:num_running_reqs{model_name=\"m\",tp_rank=\"0\"} 3\nsglang:num_running_reqs{model_name=\"m\",tp_rank=\"1\"} 3\n")
 	if same.Gauges[engine.GaugeRunning] != stat.Some(3) {
 		t.Errorf("running %v, want 3", same.Gauges[engine.GaugeRunning])
+	}
+	// Those of a data-parallel rank too, whose first is not 0 under --enable-dp-attention.
+	text.Reset()
+	for tp, running := range []int{3, 3, 2, 2} {
+		fmt.Fprintf(&text, "sglang:num_running_reqs{dp_rank=\"%d\",tp_rank=\"%d\"} %d\n", tp/2, tp, running)
+	}
+	r := enginepage.NewReader("", Dialect())
+	for range 2 {
+		var p engine.Page
+		if err := r.Parse([]byte(text.String()), &p); err != nil || p.Gauges[engine.GaugeRunning] != stat.Some(5) || len(p.Ranks) != 2 {
+			t.Errorf("%v: running %v in %d ranks, want 5 in 2", err, p.Gauges[engine.GaugeRunning], len(p.Ranks))
+		}
 	}
 }
 
