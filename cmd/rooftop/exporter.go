@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +80,7 @@ func exported(given *attach.Options, past *scraped.Options) (exporter.Source, er
 		if err != nil {
 			return nil, err
 		}
-		known = target.String()
+		known = strings.TrimPrefix(target.Base(), "http://") // as Prometheus calls an instance
 	}
 	return func(ctx context.Context) ([]fleet.Server, error) {
 		server, err := attach.Open(ctx, given)
@@ -91,7 +93,9 @@ func exported(given *attach.Options, past *scraped.Options) (exporter.Source, er
 		default:
 			return []fleet.Server{fleet.Unread(known, err.Error())}, err
 		}
-		known = server.Target.String()
+		if known == "" {
+			known = cmp.Or(given.Kube, strings.TrimPrefix(server.Target.Base(), "http://"))
+		}
 		defer server.Close()
 		d, err := session.Measure(ctx, server.Plan(given, nil, nil))
 		return []fleet.Server{{Name: known, Diagnosis: d}}, err

@@ -140,10 +140,21 @@ const (
 
 // Findings returns what is uneven among the servers of each model, in the order of the models.
 func Findings(list []Server) []Finding {
+	models := map[string]string{} // of a deployment, "" if it has several
+	for i := range list {
+		if s := &list[i]; s.Deployment != "" && s.Target.Model != "" {
+			if other, found := models[s.Deployment]; found && other != s.Target.Model {
+				models[s.Deployment] = ""
+			} else {
+				models[s.Deployment] = s.Target.Model
+			}
+		}
+	}
 	groups := map[string][]*Server{}
 	for i := range list {
-		if s := &list[i]; s.Target.Model != "" {
-			groups[s.Target.Model] = append(groups[s.Target.Model], s)
+		s := &list[i]
+		if model := cmp.Or(s.Target.Model, models[s.Deployment]); model != "" { // one that is down tells none
+			groups[model] = append(groups[model], s)
 		}
 	}
 	var out []Finding
@@ -169,7 +180,11 @@ func oneIll(group []*Server) Finding {
 	if len(ill) == 0 || len(ill) == len(group) {
 		return Finding{}
 	}
-	return Finding{ID: OneIll, Text: fmt.Sprintf("%s: the other %s work, so that a balancer without health checks loses requests there", names(ill), figure.Counted(len(group)-len(ill), "server"))}
+	others := "the other server works"
+	if n := len(group) - len(ill); n > 1 {
+		others = "the other " + figure.Counted(n, "server") + " work"
+	}
+	return Finding{ID: OneIll, Text: names(ill) + ": " + others + ", so that a balancer without health checks loses requests there"}
 }
 
 func unevenLoad(group []*Server) Finding {

@@ -128,7 +128,7 @@ var serverBoard = board{
 	variables:   []variable{modelVariable, {"server", "label_values(vllm:num_requests_running{" + ofModel + "}, instance)", false}},
 	rows: [][]panel{{
 		{kind: "table", title: "Server", unit: unitCount, queries: []query{{`rooftop_server_info{server="$server"}`, ""}}},
-		{kind: "table", title: "State, if it is ill", unit: unitCount, description: "Empty if it is not.", queries: []query{{`rooftop_server_ill{server="$server"} == 1`, ""}}},
+		{kind: "table", title: "State, if it is ill or cannot be read", unit: unitCount, description: "Empty if neither is so.", queries: []query{{`rooftop_server_ill{server="$server"} == 1 or rooftop_server_readable{server="$server"} == 0`, ""}}},
 		{kind: "table", title: "The flag to change, and the output that it brings at least", unit: unitShare, description: "Empty if no flag helps.", queries: []query{{fmt.Sprintf(first, `,server="$server"`), ""}}},
 	}, {
 		{kind: "timeseries", title: "Output, and what is achievable (est)", unit: unitTokens, queries: []query{{rate("", "generation_tokens_total", ofServer), "output"}, {`rooftop_ceiling_tokens_per_second{server="$server",ceiling=~"achievable.*"}`, "{{ceiling}}"}}},
