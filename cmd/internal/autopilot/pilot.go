@@ -175,7 +175,13 @@ func (p *Pilot) end(ctx context.Context, s *loop.Snapshot) error {
 	if s != nil && s.Finished != nil {
 		code, why = s.Finished.ExitCode, s.Finished.Reason
 	}
-	errs = append(errs, p.applier.Close(), p.journal.End(code, why), p.journal.Close(), p.broken, p.record.Err())
+	errs = append(errs, p.applier.Close())
+	if p.broken == nil {
+		errs = append(errs, p.journal.End(code, why))
+	} else { // an open journal is what recover needs
+		errs = append(errs, fmt.Errorf("the kept configuration could not be recorded: %w; 'rooftop recover' does that", p.broken))
+	}
+	errs = append(errs, p.journal.Close(), p.record.Err())
 	return errors.Join(errs...)
 }
 

@@ -170,6 +170,9 @@ func (w *Workload) Trouble(ctx context.Context, p *Pod) (why string, hopeless bo
 				how = "it was killed because memory ran out (OOMKilled)"
 			}
 			if said := w.lastWords(ctx, p, &s); said != "" {
+				if c := p.container(s.Name); c != nil {
+					said = c.Launch().Hide(said)
+				}
 				how = said + " (" + how + ")"
 			}
 			return told("%s", how), true

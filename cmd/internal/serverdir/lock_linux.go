@@ -48,7 +48,8 @@ func listenAt(place string) (net.Listener, error) {
 		case !errors.Is(err, unix.EADDRINUSE):
 			return nil, fmt.Errorf("lock of %s: %w", place, err)
 		}
-		if holder, there := askHolder(addr); there && (holder.PID > 0 || time.Now().After(deadline)) {
+		holder, there := askHolder(addr)
+		if there && holder.PID > 0 || time.Now().After(deadline) {
 			return nil, holder
 		}
 	}

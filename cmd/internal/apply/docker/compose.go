@@ -236,11 +236,15 @@ func (s *service) edit(ctx context.Context, change *manager.Change) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.compose.Path, err)
 	}
-	if err := os.Link(s.compose.Path, s.aside()); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	linked := os.Link(s.compose.Path, s.aside())
+	if linked != nil && !errors.Is(linked, fs.ErrExist) {
+		return linked
 	}
 	kept.Data, kept.Time = text, time.Time{}
 	if err := kept.Replace(); err != nil {
+		if linked == nil {
+			err = errors.Join(err, os.Remove(s.aside())) // nothing is on trial
+		}
 		return err
 	}
 	s.wrote, s.runs = text, target

@@ -208,8 +208,8 @@ func (c *Container) putAside(ctx context.Context) error {
 	if err := c.stop(ctx, now); err != nil {
 		return err
 	}
-	if now.HostConfig.RestartPolicy.Name == "always" {
-		// Docker would start it beside the trial when the machine boots.
+	if now.restartsAtBoot() {
+		// It would then run beside the trial.
 		if err := c.setRestart(ctx, now.ID, json.RawMessage(`{"Name":"no"}`)); err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (c *Container) revert(ctx context.Context) error {
 		if err := c.stop(ctx, kept); err != nil {
 			return err
 		}
-		if trial.HostConfig.RestartPolicy.Name == "always" {
+		if trial.restartsAtBoot() {
 			if err := c.setRestart(ctx, kept.ID, trial.raw.HostConfig["RestartPolicy"]); err != nil {
 				return err
 			}

@@ -61,6 +61,12 @@ type container struct {
 	}
 }
 
+// restartsAtBoot reports whether Docker starts the container with the machine although it was stopped: under on-failure
+// it does, as a server that is stopped exits with a signal's code.
+func (c *container) restartsAtBoot() bool {
+	return c.HostConfig.RestartPolicy.Name == "always" || c.HostConfig.RestartPolicy.Name == "on-failure"
+}
+
 // parse reads an answer to inspect.
 func parse(text []byte) (*container, error) {
 	c := new(container)

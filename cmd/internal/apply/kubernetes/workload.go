@@ -266,8 +266,11 @@ func (w *Workload) revert(ctx context.Context, o *kube.Object) (already bool, er
 	if len(steps) > 0 {
 		if o, err = w.at.Patch(ctx, steps); err != nil {
 			if again, errRead := w.at.Read(ctx); errRead == nil {
-				if on, _ := trialOf(again); on == nil {
-					return false, nil // the first answer was lost
+				on, errTrial := trialOf(again)
+				if c, _ := again.Container(t.Container); on == nil && errTrial == nil && c != nil {
+					if is := settingsOf(c); is.equal(&t.From) {
+						return false, nil // the first answer was lost
+					}
 				}
 			}
 			return false, fmt.Errorf("restore %s: %w", w.Name(), err)
@@ -305,6 +308,8 @@ func (w *Workload) Keep(ctx context.Context) error {
 		return nil // it was kept already
 	case !w.owns(t):
 		return nil // of a later run
+	case container == nil:
+		return w.changed()
 	}
 	if is := settingsOf(container); !is.equal(&t.To) {
 		return w.changed()

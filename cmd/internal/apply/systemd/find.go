@@ -61,7 +61,7 @@ func (u *Unit) learn(ctx context.Context, process *launcher.Launch, mainPID int)
 	kept.Unit = u.unit
 	if argv, ok := start.expanded(); ok {
 		kept.Argv = argv
-	} else if !filepath.IsAbs(kept.Argv[0]) {
+	} else if u.spelled = true; !filepath.IsAbs(kept.Argv[0]) {
 		return fmt.Errorf("the command line of %s has variables, and its process was started as %q, which is no absolute path", u.Name(), kept.Argv[0])
 	}
 	if _, err := kept.Config(); err != nil {

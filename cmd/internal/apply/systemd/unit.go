@@ -35,7 +35,9 @@ type Unit struct {
 	unit *launcher.Unit
 	kept *launcher.Launch // nil in a rooftop that only undoes changes
 	runs *launcher.Launch // after the latest change, nil if it was a revert
-	conn *dbus.Conn       // nil until it is needed
+	// spelled is set if the kept command line has the values of variables, of files that may be secret.
+	spelled bool
+	conn    *dbus.Conn // nil until it is needed
 	// invocation is that of the start by Make, "" before.
 	invocation string
 }
@@ -174,14 +176,19 @@ func (u *Unit) write(path string, text []byte) error {
 	})
 }
 
-// mode returns the permissions of a drop-in file. A command line may hold a key, which a unit that only
-// its owner reads keeps to itself.
+// mode returns the permissions of a drop-in file. A command line may hold a key, which a unit that only its owner reads
+// keeps to itself, and so does the trial from which a kept one is made.
 func (u *Unit) mode() fs.FileMode {
-	const readable = 0o644
-	if info, err := os.Stat(u.unit.Fragment); err == nil {
-		return info.Mode().Perm() & readable
+	mode := fs.FileMode(0o644)
+	if u.spelled {
+		mode = 0o600
 	}
-	return readable
+	for _, path := range []string{u.unit.Fragment, u.unit.Trial} {
+		if info, err := os.Stat(path); err == nil {
+			mode &= info.Mode().Perm()
+		}
+	}
+	return mode
 }
 
 // Ended returns why the server that Make started has ended; nil while it runs.
