@@ -153,7 +153,11 @@ func Findings(list []Server) []Finding {
 	groups := map[string][]*Server{}
 	for i := range list {
 		s := &list[i]
-		if model := cmp.Or(s.Target.Model, models[s.Deployment]); model != "" { // one that is down tells none
+		model := s.Target.Model
+		if model == "" && s.Condition.Ill() { // one that is down tells none
+			model = models[s.Deployment]
+		}
+		if model != "" {
 			groups[model] = append(groups[model], s)
 		}
 	}
