@@ -225,7 +225,11 @@ func (c *Container) revert(ctx context.Context) error {
 	if missing(err) {
 		kept, err = c.inspect(ctx, c.Name(), false)
 		trials = trials[:1]
-		if err == nil && c.kept == nil {
+		switch {
+		case err != nil:
+		case c.was != nil && kept.ID != c.was.ID:
+			err = fmt.Errorf("somebody removed it, and %s is another one", c.Name())
+		case c.kept == nil:
 			c.awaitTrial(ctx)
 		}
 	}

@@ -284,6 +284,20 @@ func TestSomebodyElse(t *testing.T) {
 	}
 }
 
+// TestSomebodyRemovedTheKeptContainer leaves the container with the change, which is not what was kept.
+func TestSomebodyRemovedTheKeptContainer(t *testing.T) {
+	f := newFake()
+	c := f.by(t)
+	if err := c.Make(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	delete(f.all, "vllm-0-rooftop-kept")
+	was := f.String()
+	if err := c.Make(t.Context(), &manager.Change{Revert: true}); err == nil || !strings.Contains(err.Error(), "somebody removed it, and vllm-0 is another one") || f.String() != was {
+		t.Errorf("%v: %s", err, f)
+	}
+}
+
 // TestUntouched checks that what Docker refuses before a stop leaves the server alone.
 func TestUntouched(t *testing.T) {
 	for _, action := range []string{"create", "connect"} {
