@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"time"
 )
 
 // daemon talks to the Engine API of Docker over a socket of this machine, in the version that Docker
@@ -31,6 +32,9 @@ const defaultHost = "unix:///var/run/docker.sock"
 // maxAnswer limits an answer of Docker, in bytes.
 const maxAnswer = 16 << 20
 
+// callWithin limits a call. The longest stops a container, which may take as long as that is configured.
+const callWithin = 15 * time.Minute
+
 // newDaemon returns the daemon of a host; "" stands for DOCKER_HOST or the default. It connects to nothing.
 func newDaemon(host string) *daemon {
 	host = cmp.Or(host, os.Getenv("DOCKER_HOST"), defaultHost)
@@ -41,7 +45,7 @@ func newDaemon(host string) *daemon {
 		}
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
-	return &daemon{host: host, client: &http.Client{Transport: &http.Transport{DialContext: dial}}}
+	return &daemon{host: host, client: &http.Client{Transport: &http.Transport{DialContext: dial}, Timeout: callWithin}}
 }
 
 // statusError is an answer of Docker that is no success.

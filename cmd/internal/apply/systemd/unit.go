@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 
@@ -110,20 +111,37 @@ func (u *Unit) Make(ctx context.Context, c *manager.Change) error {
 	if _, err := conn.RestartUnitContext(ctx, u.Name(), "replace", done); err != nil {
 		return fmt.Errorf("restart %s: %w", u.Name(), err)
 	}
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case result := <-done:
-		now, err := u.state(ctx, conn)
-		if err != nil {
-			return err
+	look := time.NewTicker(connectedPoll)
+	defer look.Stop()
+	result := ""
+	for result == "" {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case result = <-done:
+		case <-look.C:
+			if conn.Connected() {
+				continue
+			}
+			// systemd was executed anew, or its bus was restarted: what becomes of the job is not told any more.
+			if conn, err = u.connect(ctx); err != nil {
+				return err
+			}
+			result = "done"
 		}
-		if u.invocation = now.invocation; result != "done" {
-			return u.failure(ctx, now)
-		}
-		return nil
 	}
+	now, err := u.state(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if u.invocation = now.invocation; result != "done" {
+		return u.failure(ctx, now)
+	}
+	return nil
 }
+
+// connectedPoll is the time between two looks at the connection to systemd.
+const connectedPoll = time.Second
 
 // put puts the drop-in file of a launch in place, or removes it for nil, and reloads systemd. If that
 // fails, the unit is as before.
