@@ -306,7 +306,7 @@ scrape_configs:
 }
 
 // emptyPanels are the panels without data for a server that is not ill.
-var emptyPanels = map[string]string{"State, if it is ill": "the server is not ill"}
+var emptyPanels = map[string]string{"State, if it is ill or cannot be read": "the server is well"}
 
 // askBoards asks a Prometheus server for the data of every panel, until every panel has what it should or limit
 // has passed: rates over 15 s may have none for a moment.
