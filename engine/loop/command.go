@@ -233,8 +233,8 @@ func (c *controls) pause() {
 			c.loop.auto.pendingAction.At += pause
 		}
 		c.loop.auto.upSince += pause
-		c.loop.current.condition = engine.Condition{} // that of before the pause
-		c.loop.conn.watch.answeredAt = c.loop.now     // it was not asked
+		c.loop.current.conditionSince, c.loop.current.illSince = c.loop.now, c.loop.now // whether it is still ill shows now
+		c.loop.conn.watch.answeredAt = c.loop.now                                       // it was not asked
 		if c.loop.settling.loaded > 0 {
 			c.loop.settling.loaded += pause
 		}

@@ -184,3 +184,22 @@ func TestQuittingAnIllServerIsNoSuccess(t *testing.T) {
 		t.Errorf("%+v", r.done)
 	}
 }
+
+// TestAPauseWhileTheServerIsIll has a person pause an ill server for longer than it may be ill.
+func TestAPauseWhileTheServerIsIll(t *testing.T) {
+	r := autoRun(t)
+	r.run(30 * time.Second)
+	r.server.dead = true
+	r.wait(time.Minute, "ill", func(s *loop.Snapshot) bool { return s.Condition.Ill() })
+	r.press(loop.CommandPause)
+	r.run(10 * time.Minute)
+	r.press(loop.CommandPause)
+	if r.run(time.Second); r.done != nil || !r.loop.Snapshot().Condition.Ill() {
+		r.dump()
+		t.Fatalf("after the pause: %+v, %+v", r.loop.Snapshot().Condition, r.done)
+	}
+	r.server.dead = false
+	if f := r.ends(time.Hour); f.ExitCode != 0 {
+		t.Errorf("exit %d: %s", f.ExitCode, f.Reason)
+	}
+}

@@ -59,9 +59,12 @@ func (u *Unit) learn(ctx context.Context, process *launcher.Launch, mainPID int)
 	u.unit.Prefix = start.prefix
 	kept := *process
 	kept.Unit = u.unit
-	if argv, ok := start.expanded(); ok {
+	argv, expanded := start.expanded()
+	u.spelled = !expanded
+	switch {
+	case expanded:
 		kept.Argv = argv
-	} else if u.spelled = true; !filepath.IsAbs(kept.Argv[0]) {
+	case !filepath.IsAbs(kept.Argv[0]):
 		return fmt.Errorf("the command line of %s has variables, and its process was started as %q, which is no absolute path", u.Name(), kept.Argv[0])
 	}
 	if _, err := kept.Config(); err != nil {
