@@ -150,6 +150,10 @@ func (a *applying) resumeUntouched() {
 		a.trials.revert()
 		return
 	}
+	if a.changeInPlace() {
+		a.alterLatest(func(it *Iteration) { it.refused = true })
+		a.trials.trial, a.runningIteration = *a.trials.inPlace, a.lastIteration().N
+	}
 	a.trials.toWaiting()
 }
 

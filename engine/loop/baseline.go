@@ -54,6 +54,11 @@ func (b *baselineData) side() verdict.Side {
 	return s
 }
 
+// startBefore returns the last of the earlier starts as a side of a comparison.
+func (b *baselineData) startBefore() verdict.Side {
+	return verdict.Side{Incarnations: b.earlier[len(b.earlier)-1:]}
+}
+
 // beginNextStart begins another start of the same configuration.
 func (b *baselineData) beginNextStart() {
 	if len(b.latest) == 0 {
@@ -101,7 +106,7 @@ const excludedTail = 2
 
 // renew adds the last completed stretch to the baseline. A stretch that differs by more than
 // verdicts required is a different load or state of the server: if the next stretch agrees
-// with it, the baseline begins there.
+// with it, the baseline begins there, unless a restart explains it.
 func (b *baselines) renew() {
 	r := &b.renewal
 	windows := b.current.windowsFrom(r.from)
@@ -125,9 +130,11 @@ func (b *baselines) renew() {
 		return
 	}
 	if isFar {
-		data.earlier, data.latest, data.spreadUnknown = nil, nil, false
-		b.inconclusive = nil
 		r.since = r.outlierSince
+		if !b.differsByRestart(slices.Concat(r.outlierSlices, more)) {
+			data.earlier, data.latest, data.spreadUnknown = nil, nil, false
+			b.inconclusive = nil
+		}
 	}
 	data.latest = measured.Append(data.latest, slices.Concat(r.outlierSlices, more), b.plan.Longest)
 	data.host = b.current.host.mean()
@@ -164,6 +171,17 @@ const maxSpreadUncertainty = 2.5
 // sufficientSpread is the uncertainty, as a multiple of the precision, at which that measurement ends.
 const sufficientSpread = 1.5
 
+// differsByRestart reports whether a further start of the kept configuration was different from its beginning under
+// the load of the start before, so that the restart made the difference, however large.
+func (b *baselines) differsByRestart(start verdict.Incarnation) bool {
+	if !b.measured.spreadUnknown || len(b.measured.latest) > 0 {
+		return false
+	}
+	before, after := b.measured.startBefore(), verdict.Side{Incarnations: []verdict.Incarnation{start}}
+	r := b.compareStarts(&before, &after)
+	return r.Known && r.Direction != verdict.NotComparable
+}
+
 // measureSpread determines the random difference caused by a restart, once enough of a further
 // start of the kept configuration was measured.
 func (b *baselines) measureSpread() {
@@ -171,7 +189,7 @@ func (b *baselines) measureSpread() {
 	if !data.spreadUnknown {
 		return
 	}
-	before := verdict.Side{Incarnations: data.earlier[len(data.earlier)-1:]}
+	before := data.startBefore()
 	after := verdict.Side{Incarnations: []verdict.Incarnation{data.latest}}
 	full := measured.Length(data.latest) >= b.plan.Longest-b.plan.Measure
 	r := b.compareStarts(&before, &after)
@@ -193,8 +211,8 @@ func (b *baselines) logDifference(before, after verdict.Incarnation) stat.Opt {
 	return stat.Some(math.Log1p(r.Effect.Mid))
 }
 
-// noteSpread records the difference between two starts of one configuration.
-func (b *baselines) noteSpread(r *verdict.Result, difference stat.Opt) {
+// noteSpread records the difference between two starts of one configuration, and reports whether it is known.
+func (b *baselines) noteSpread(r *verdict.Result, difference stat.Opt) bool {
 	text := "the same settings, measured again"
 	switch {
 	case r.Direction == verdict.NotComparable:
@@ -208,9 +226,10 @@ func (b *baselines) noteSpread(r *verdict.Result, difference stat.Opt) {
 		b.noise.add(difference.V)
 		b.ratios.add(ratio)
 		b.emit(LevelInfo, Event{Kind: EventSpread, Iteration: b.iteration(), Log: difference, Text: text + ": output " + figure.ChangeSign(ratio) + " is restart noise"})
-		return
+		return true
 	}
 	b.writeEntry(LevelInfo, "", text)
+	return false
 }
 
 // precision returns the relative difference that matters.
@@ -370,7 +389,7 @@ func (b *baselines) keepInconclusive(it *Iteration) {
 		return
 	}
 	changes := material(it.Changes)
-	starts := slices.Concat(b.earlierStarts(changes), []verdict.Incarnation{b.trials.lastSlices})
+	starts := slices.Concat(b.trials.earlierStarts, []verdict.Incarnation{b.trials.lastSlices})
 	b.inconclusive = slices.DeleteFunc(b.inconclusive, func(u inconclusive) bool { return engine.SameChanges(u.changes, changes) })
 	b.inconclusive = append(b.inconclusive, inconclusive{changes, starts[max(0, len(starts)-measured.MostStarts+1):]})
 	b.inconclusive = b.inconclusive[max(0, len(b.inconclusive)-mostInconclusive):]

@@ -197,6 +197,9 @@ func (c *controls) remeasure() {
 		c.loop.baseline.startBaseline()
 		return
 	}
+	if c.loop.lastIteration().Delta != nil || c.loop.phase == PhaseMeasuring && c.loop.measuring.nextLook > 0 {
+		c.loop.trials.again++
+	}
 	c.loop.trials.open, c.loop.settling.unsteady = true, ""
 	c.loop.alterLatest(func(it *Iteration) {
 		it.End, it.Delta, it.After, it.Load = IterationOpen, nil, nil, nil

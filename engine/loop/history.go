@@ -20,27 +20,40 @@ func (h *history) iteration() int {
 	return 0
 }
 
-// lastIteration returns the latest iteration, or nil. It must not be modified.
+// lastIteration returns the latest iteration that was not refused, or nil. It must not be modified.
 func (h *history) lastIteration() *Iteration {
-	if n := len(h.iterations); n > 0 {
-		return &h.iterations[n-1]
+	if i := h.lastIndex(); i >= 0 {
+		return &h.iterations[i]
 	}
 	return nil
 }
 
+// lastIndex returns the index of the latest iteration that was not refused, or -1.
+func (h *history) lastIndex() int {
+	i := len(h.iterations) - 1
+	for i >= 0 && h.iterations[i].refused {
+		i--
+	}
+	return i
+}
+
 // alterLatest replaces the latest iteration by a modified copy, because snapshots share it.
 func (h *history) alterLatest(alter func(*Iteration)) {
-	if len(h.iterations) == 0 {
+	i := h.lastIndex()
+	if i < 0 {
 		return
 	}
 	h.iterations = slices.Clone(h.iterations)
-	alter(&h.iterations[len(h.iterations)-1])
+	alter(&h.iterations[i])
 	h.score = score(h.iterations)
 }
 
 // add appends an iteration and returns its number.
 func (h *history) add(it Iteration) int {
-	it.N = h.iteration() + 1
+	it.N = 1
+	if n := len(h.iterations); n > 0 {
+		it.N = h.iterations[n-1].N + 1
+	}
 	from := max(0, len(h.iterations)+1-keepIterations)
 	h.iterations = append(slices.Clone(h.iterations[from:]), it)
 	return it.N
@@ -68,6 +81,9 @@ func (h *history) revertingChanges() []engine.Change {
 // changed something.
 func (h *history) markReverted() {
 	for i := len(h.iterations) - 1; i >= 0; i-- {
+		if h.iterations[i].refused {
+			continue
+		}
 		switch h.iterations[i].End {
 		case IterationNoise:
 		case IterationNoGain:

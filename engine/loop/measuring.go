@@ -45,7 +45,11 @@ func (m *measuring) measuringWindow() {
 	part, ok := m.current.measure(m.plan.Measure)
 	windows := m.measuredWindows()
 	m.measured = measured.Length(measured.Slices(windows))
-	if n := m.looksDue(); ok && n > m.nextLook {
+	n := m.looksDue()
+	if !ok && m.isOverdue() && len(windows) > 0 {
+		n, ok, part = len(m.looks), true, nil
+	}
+	if ok && n > m.nextLook {
 		m.lookAt(windows, part, n-1)
 	}
 }
@@ -65,10 +69,13 @@ func (m *measuring) measuredWindows() []engine.Window {
 	return nil
 }
 
+// isOverdue reports whether the measurement takes longer than load with pauses explains.
+func (m *measuring) isOverdue() bool { return m.now-m.since >= overdue*m.plan.Longest }
+
 // looksDue returns the number of looks that are due: all of them if the measurement is overdue.
 func (m *measuring) looksDue() int {
 	n := 0
-	if m.now-m.since >= overdue*m.plan.Longest && m.measured >= m.plan.Measure-engine.WindowSlack {
+	if m.isOverdue() && m.measured >= m.plan.Measure-engine.WindowSlack {
 		return len(m.looks)
 	}
 	for n < len(m.looks) && m.measured >= m.looks[n]-engine.WindowSlack {
@@ -83,11 +90,11 @@ func hangs(w *engine.Window) bool {
 	return w.Evaluable && w.Stall > max(engine.WindowLength, w.LongestStep)
 }
 
-// lookAt judges the measurement so far. part is its latest stretch.
+// lookAt judges the measurement so far. part is its latest stretch, none of a load in bursts that are too short for one.
 func (m *measuring) lookAt(windows, part []engine.Window, look int) {
 	last := look == len(m.looks)-1
 	it := m.lastIteration()
-	plan := m.baseline.judging(measured.TouchedBy(it.Changes, it.Noticed != Unreadable), verdict.Plan{Look: look, Looks: len(m.looks), Last: last})
+	plan := m.baseline.judging(measured.TouchedBy(it.Changes, it.Noticed != Unreadable), verdict.Plan{Look: look, Looks: len(m.looks), Last: last, Again: m.trials.again})
 	noise := it.Noticed == SameSettings
 	if noise { // it decides nothing, so that repeated looks do no harm
 		plan.Look, plan.Looks, plan.Last = 0, 1, true
@@ -100,6 +107,9 @@ func (m *measuring) lookAt(windows, part []engine.Window, look int) {
 	after.CostPerHour = engine.FactOpt(m.server.facts.CostPerHour)
 	r := verdict.Judge(&before, &after, plan)
 	settled := r.Settled
+	if len(part) == 0 {
+		r.Direction, r.Reason = verdict.NotComparable, "the load comes in bursts that are too short to measure"
+	}
 	switch {
 	case last:
 		settled = true
@@ -243,7 +253,9 @@ func (m *measuring) noiseMeasured(d *effect.Delta, after *engine.Diagnosis, wind
 	if n := len(before); n > 0 {
 		difference = m.baseline.logDifference(before[n-1], start)
 	}
-	m.baseline.noteSpread(d.Verdict, difference)
+	if !m.trials.spreadNoted { // one start is one repeat, however often it is measured
+		m.trials.spreadNoted = m.baseline.noteSpread(d.Verdict, difference)
+	}
 	m.trials.endIteration(IterationNoise)
 	if !m.notKept {
 		earlier := before[max(0, len(before)-measured.MostStarts+1):]

@@ -75,6 +75,7 @@ type fake struct {
 	frozen  bool    // makes no progress
 	dead    bool    // the same, and /health answers 503
 	limit   float64 // limit of its throughput, tok/s; 0 is none
+	slower  float64 // how much longer its steps take, as a ratio
 	gpu     string  // given by a flag, "" if none
 	counter [engine.NumCounters]float64
 	steps   float64
@@ -142,6 +143,7 @@ func (f *fake) page(now time.Duration, random *rand.Rand) *engine.Page {
 	if now < f.warm {
 		step *= 4
 	}
+	step *= 1 + f.slower
 	if f.limit > 0 {
 		step = max(step, running/f.limit)
 	}

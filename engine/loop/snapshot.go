@@ -201,6 +201,8 @@ type Iteration struct {
 	// Load lists the differences in the traffic before and after, in words. If there are any,
 	// the delta is not due to the change alone.
 	Load []string
+
+	refused bool // before the server was touched, while another change stays in place
 }
 
 // Point is one window as a data point of charts. Latencies are in seconds, rates per second,

@@ -33,6 +33,9 @@ type trial struct {
 	lastMeasured  *engine.Diagnosis     // last measurement of the running configuration
 	lastSlices    verdict.Incarnation   // slices of that measurement
 	toPrevious    bool                  // its revert leads to the previously kept configuration
+	again         int                   // how often this start was measured again after its verdict
+	spreadNoted   bool                  // what its restart changed was recorded
+	inPlace       *trial                // the change that this one replaces, which stays in place if this one is refused
 	// advice is the recommendation at the time of the restart. Further restarts are still
 	// compared with it.
 	advice *engine.Recommendation
@@ -65,10 +68,11 @@ func (t *trials) endIteration(how IterationEnd) {
 // It also reverts a change without a gain.
 func (t *trials) applyAdvice() {
 	r := t.advisor.advice
-	changes := r.Changes()
+	changes, inPlace := r.Changes(), t.trial
+	inPlace.inPlace = nil
 	it := Iteration{At: t.now, Noticed: AsRecommended, Changes: changes, Command: r.Launch,
 		Predicted: r.Predicted, Before: t.baseline.diagnosis}
-	t.trial = trial{open: true, before: t.baseline.diagnosis, side: t.baseline.measured.side(), earlierStarts: t.baseline.earlierStarts(changes), lastMeasured: t.lastMeasured, lastSlices: t.lastSlices, advice: r}
+	t.trial = trial{open: true, before: t.baseline.diagnosis, side: t.baseline.measured.side(), earlierStarts: t.baseline.earlierStarts(changes), lastMeasured: t.lastMeasured, lastSlices: t.lastSlices, advice: r, inPlace: &inPlace}
 	n := t.add(it)
 	t.budget.rounds++
 	within := t.budget.startAllowance()

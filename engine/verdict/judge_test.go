@@ -25,13 +25,17 @@ func TestLooksGrowToTheLast(t *testing.T) {
 // their variance that no time reduces, and counts those beyond the limit of any look.
 func TestAllLooksTogetherHaveTheErrorRate(t *testing.T) {
 	const looks, many = 8, 20_000
-	for _, fixed := range []float64{0, 1, 4, 100} {
-		limits := make([]float64, looks)
+	for _, c := range []struct {
+		fixed float64
+		again int
+		rate  float64
+	}{{0, 0, errorRate}, {1, 0, errorRate}, {4, 0, errorRate}, {100, 0, errorRate}, {1, 1, errorRate / 2}} {
+		fixed, limits := c.fixed, make([]float64, looks)
 		for i := range limits {
-			p := Plan{Look: i, Looks: looks}
+			p := Plan{Look: i, Looks: looks, Again: c.again}
 			limits[i] = stat.StudentQuantile(1-p.level(fixed, math.Pow(lookGrowth, float64(looks-1-i)))/2, math.Inf(1))
 		}
-		if limits[looks-1] > 2.25 {
+		if c.again == 0 && limits[looks-1] > 2.25 {
 			t.Errorf("fixed %v: the last look has a limit of %.2f standard errors", fixed, limits[looks-1])
 		}
 		r, wrong := rand.New(rand.NewPCG(1, 1)), 0
@@ -47,8 +51,8 @@ func TestAllLooksTogetherHaveTheErrorRate(t *testing.T) {
 				}
 			}
 		}
-		if share := float64(wrong) / many; share < 0.8*errorRate || share > 1.1*errorRate {
-			t.Errorf("fixed %v: %.1f %% are called different, of %.0f %%", fixed, 100*share, 100*errorRate)
+		if share := float64(wrong) / many; share < 0.8*c.rate || share > 1.1*c.rate {
+			t.Errorf("fixed %v: %.1f %% are called different, of %.1f %%", fixed, 100*share, 100*c.rate)
 		}
 	}
 }

@@ -31,8 +31,11 @@ func Looks(first, last time.Duration) []time.Duration {
 	return append(out, max(first, last))
 }
 
+// rate returns the error rate of all looks together.
+func (p *Plan) rate() float64 { return math.Ldexp(errorRate, -max(p.Again, 0)) }
+
 // level returns the error rate that the interval of this look may have, so that the intervals of all
-// looks have [errorRate] together. fixed is the part of the difference's variance that is the same at
+// looks have that of the plan together. fixed is the part of the difference's variance that is the same at
 // each look (restarts and the side before), shrinking the part that falls with the time measured.
 // Using the whole rate at every look would raise it severalfold (Armitage, McPherson & Rowe, J. R.
 // Stat. Soc. A 132, 1969). It is spent by powers of the information, which is the inverse of the
@@ -40,7 +43,7 @@ func Looks(first, last time.Duration) []time.Duration {
 // Biometrika 74, 1987).
 func (p *Plan) level(fixed, shrinking float64) float64 {
 	if p.Looks <= 1 || !(shrinking > 0) {
-		return errorRate
+		return p.rate()
 	}
 	look := min(max(p.Look, 0), p.Looks-1)
 	variance := func(i int) float64 { return fixed + shrinking*math.Pow(lookGrowth, float64(look-i)) }
@@ -48,16 +51,16 @@ func (p *Plan) level(fixed, shrinking float64) float64 {
 	for i := range information {
 		information[i] = variance(p.Looks-1) / variance(i)
 	}
-	return nominalLevel(information, p.Looks)
+	return nominalLevel(p.rate(), information, p.Looks)
 }
 
-// nominalLevel returns the error rate of the last of several looks, of as many as planned, given the
-// share of the information that each of them has. Differences measured longer and longer times root of the
+// nominalLevel returns the error rate of the last of several looks, of as many as planned, that have a rate
+// together, given the share of the information that each of them has. Differences measured longer and longer times root of the
 // information are a random walk with independent steps, whatever part of their variance is common to
 // them; its distribution below the limits of all earlier looks gives each limit (Jennison & Turnbull,
 // Group Sequential Methods, 2000, chapters 7 and 19). A look that adds too little information to
 // matter has the limit of the one before it.
-func nominalLevel(information []float64, looks int) float64 {
+func nominalLevel(rate float64, information []float64, looks int) float64 {
 	before := 0.0
 	tail := func(x float64) float64 { return math.Erfc(x/math.Sqrt2) / 2 }
 	points, weights, spacing, known, limit := []float64{0}, []float64{1}, 0.0, 0.0, 0.0
@@ -67,7 +70,7 @@ func nominalLevel(information []float64, looks int) float64 {
 		if step <= spacing {
 			continue
 		}
-		allowed := errorRate * (spent - before)
+		allowed := rate * (spent - before)
 		low, high := 0.0, 10.0
 		for range 30 {
 			limit = (low + high) / 2

@@ -78,7 +78,7 @@ func newComparison(before, after *Side, p Plan) *comparison {
 	for _, s := range c.side {
 		s.weigh(c.p.Spread.sd(), scatter)
 	}
-	c.restart = stat.StudentQuantile(1-errorRate/2, c.p.Spread.dof()) * math.Sqrt(c.restarts())
+	c.restart = stat.StudentQuantile(1-p.rate()/2, c.p.Spread.dof()) * math.Sqrt(c.restarts())
 	c.r = Result{
 		Direction: Inconclusive, Cause: ByNoise, Goal: c.p.Goal, Spread: c.p.Spread, Restart: c.restart,
 		Limited: [2]Limit{LimitUnknown, LimitUnknown},

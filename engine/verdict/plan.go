@@ -90,6 +90,9 @@ type Plan struct {
 	// look.
 	Look, Looks int
 	Last        bool
+	// Again is the number of earlier measurements of the same start that were looked at. Each halves the
+	// error rate, so that measuring again and again finds no difference where there is none.
+	Again int
 }
 
 // Spread is the standard deviation of the logarithm of throughput between starts of one
