@@ -3,6 +3,7 @@ package loop_test
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,5 +97,45 @@ func TestResolveTakesWhatWasMade(t *testing.T) {
 	in.Launch = map[string]facts.Setting{"max_num_seqs": {Value: "32", Source: engine.FromCmdline}}
 	if f := facts.Resolve(in); f.MaxNumSeqs.Value != 16 {
 		t.Errorf("%+v: want what the person said of a launch that is known", f.MaxNumSeqs)
+	}
+}
+
+// TestKeptChangeThatExitsIsGivenUp has a supervisor that starts the server again each time it exits: soon after
+// the change is kept, and time and again with the configuration of the beginning.
+func TestKeptChangeThatExitsIsGivenUp(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4", auto, quiet)
+	r.step(loop.Begin{})
+	r.wait(20*time.Minute, "kept", func(s *loop.Snapshot) bool {
+		return len(s.Iterations) > 0 && s.Iterations[0].End == loop.IterationKept
+	})
+	r.start(5 * time.Second)
+	r.ends(2 * time.Hour)
+	r.atRest("--max-num-seqs 4")
+	if it := r.loop.Snapshot().Iterations[0]; it.End != loop.IterationBroken || !strings.Contains(it.Failure, "somebody else started it again") {
+		t.Errorf("the change ended %q: %s", it.End, it.Failure)
+	}
+
+	r = newRig(t, "--max-num-seqs 4", auto)
+	r.step(loop.Begin{})
+	r.wait(time.Minute, "baseline", func(s *loop.Snapshot) bool { return s.Firm })
+	for range 10 {
+		r.start(5 * time.Second)
+		r.run(20 * time.Second)
+	}
+	if r.done == nil || r.done.ExitCode != 5 || !strings.Contains(r.done.Reason, "does not last") {
+		t.Errorf("the run: %+v", r.done)
+	}
+}
+
+// TestRevertThatTheServerDoesNotShow has an applier that starts something else than the kept configuration.
+func TestRevertThatTheServerDoesNotShow(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4", auto, quiet)
+	r.server.limit = 150
+	r.step(loop.Begin{})
+	r.wait(20*time.Minute, "measuring", in(loop.PhaseMeasuring))
+	r.makes = "--max-num-seqs 16"
+	r.ends(2 * time.Hour)
+	if r.done.ExitCode != 1 || !strings.Contains(r.done.Reason, "--max-num-seqs 4 → 16 is in place") {
+		t.Errorf("the run: %+v", r.done)
 	}
 }

@@ -15,7 +15,37 @@ func (t *trials) returnedInWaiting(next configuration, kind restartKind) {
 		t.resumeKept(next)
 		return
 	}
+	if t.keptExited(next, kind) {
+		return
+	}
 	t.beginTrial(next, kind)
+}
+
+// mostUnasked is the number of restarts with unchanged settings, one before the other was measured, after which an
+// automatic run takes it that the server does not last.
+const mostUnasked = 3
+
+// keptExited ends what the kept configuration began if it exited and somebody else, such as a supervisor, started it
+// again: an automatic run goes back to the configuration before if it is new, and ends if it exits time and again.
+func (t *trials) keptExited(next configuration, kind restartKind) bool {
+	if !t.plan.Auto || t.auto.held || kind.Noticed != SameSettings || t.changeInPlace() {
+		return false
+	}
+	unasked := 0
+	for i := len(t.iterations) - 1; i >= 0 && t.iterations[i].Noticed == SameSettings && t.iterations[i].End == IterationBroken; i-- {
+		unasked++
+	}
+	switch {
+	case t.server.CanApply && len(t.auto.previous) > 0 && !t.auto.stable && t.budget.restartLeft():
+		t.running = next
+		t.auto.revertToPrevious("the server exited after the change was kept, and somebody else started it again")
+	case unasked+1 >= mostUnasked:
+		t.running = next
+		t.ending.finish(exitGone, fmt.Sprintf("the server was restarted %d times before it could be measured, and not by rooftop: it does not last", unasked+1))
+	default:
+		return false
+	}
+	return true
 }
 
 // returnedInTrial continues after a restart before the verdict: the trial is broken, and the
@@ -37,6 +67,9 @@ func (t *trials) returnedInTrial(next configuration, kind restartKind) {
 		if t.plan.Auto && !t.auto.held && t.server.CanApply && kind.same && t.changeInPlace() {
 			t.running = next
 			t.auto.changeFailed("the server exited under load, and somebody else started it again")
+			return
+		}
+		if t.keptExited(next, kind) {
 			return
 		}
 		t.beginTrial(next, kind)
@@ -89,6 +122,9 @@ func (t *trials) returnedFromApply(next configuration, kind restartKind) {
 		t.alterLatest(func(it *Iteration) { it.Downtime = t.conn.outage })
 	}
 	switch {
+	case t.applying.revert && kind.Noticed != Undone && kind.Noticed != SameSettings && kind.Noticed != Unreadable:
+		t.notReverted(next, kind)
+		return
 	case t.applying.revert && t.auto.exit.set:
 		t.applying.endsHere()
 		return
@@ -117,6 +153,24 @@ func (t *trials) returnedFromApply(next configuration, kind restartKind) {
 		t.alterLatest(func(it *Iteration) { it.Noticed = SameSettings })
 	}
 	t.settling.startSettling()
+}
+
+// notReverted continues after a revert that the server does not show: what runs is not the kept configuration.
+func (t *trials) notReverted(next configuration, kind restartKind) {
+	t.running, t.notKept, t.applying.failed = next, true, true
+	why := "the server was restarted, but it does not run the kept configuration: " + engine.JoinChanges(kind.changes) + " is in place"
+	t.emit(LevelBad, Event{Kind: EventError, Iteration: t.iteration(), Text: why})
+	t.alterLatest(func(it *Iteration) {
+		if it.End != IterationBroken {
+			it.End, it.Failure = IterationBroken, "it was not reverted: "+why
+		}
+	})
+	t.open = false
+	if t.plan.Auto {
+		t.ending.finish(exitError, "the revert to the kept configuration failed: "+why)
+		return
+	}
+	t.enterPhase(PhaseReverting)
 }
 
 // beginTrial starts an iteration for a change that was noticed.
