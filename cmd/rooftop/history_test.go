@@ -139,6 +139,34 @@ func TestHistoryListsReportsAndJournals(t *testing.T) {
 	}
 }
 
+// TestHistoryShowsWhatDidNotLast has the journal of a run that was killed after it had gone back to the configuration
+// before the kept one.
+func TestHistoryShowsWhatDidNotLast(t *testing.T) {
+	state := t.TempDir()
+	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: "history.example", Port: 8001, URL: "http://localhost:8001"}, "1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slots, back := engine.Change{Flag: "--max-num-seqs", From: "4", To: "32"}, engine.Change{Flag: "--max-num-seqs", From: "32", To: "4"}
+	for _, r := range []journal.Record{
+		{Kind: journal.Begin, Mode: "exec"},
+		{Kind: journal.Intent, Iteration: 1, Changes: []engine.Change{slots}},
+		{Kind: journal.Stopped}, {Kind: journal.Started}, {Kind: journal.Ready}, {Kind: journal.Verdict, Direction: "better"}, {Kind: journal.Kept},
+		{Kind: journal.Intent, Iteration: 1, Changes: []engine.Change{back}},
+		{Kind: journal.Stopped}, {Kind: journal.Started}, {Kind: journal.Ready}, {Kind: journal.Kept},
+	} {
+		if err := s.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Close()
+	out, _, _ := call(t, []string{"XDG_STATE_HOME=" + state}, "history", "--json")
+	var doc struct{ Runs []struct{ Tried, Kept int } }
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || len(doc.Runs) != 1 || doc.Runs[0].Tried != 1 || doc.Runs[0].Kept != 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // A journal and a report are of the same run if the report says so, whatever their times: a server
 // started by rooftop takes minutes before its session begins, and while one rooftop observes a
 // server another may be killed.

@@ -58,7 +58,9 @@ func (r *journalled) add(j *journal.Record) {
 	case journal.Verdict:
 		r.judge(j)
 	case journal.Kept:
-		r.last().End = string(loop.IterationKept)
+		if c := r.last(); c.End == "" { // otherwise what was kept before is kept again
+			c.End = string(loop.IterationKept)
+		}
 	case journal.Recover:
 		r.Outcome = tuning.PastRecovered
 	case journal.End:
@@ -94,6 +96,12 @@ func (r *journalled) intend(j *journal.Record) {
 			c.End = string(loop.IterationReverted)
 		}
 		return
+	}
+	for i := range r.Changes {
+		if c := &r.Changes[i]; c.N == j.Iteration && c.End == string(loop.IterationKept) {
+			c.End, c.Reason = string(loop.IterationBroken), "it did not last, and what was kept before it was restored"
+			return
+		}
 	}
 	c := tuning.PastChange{N: j.Iteration}
 	c.Changes = append(c.Changes, j.Changes...)
