@@ -22,11 +22,13 @@ func TestPacer(t *testing.T) {
 		{"slow pages", 0, repeat(30*ms, 9), 600 * ms},
 		{"the first page alone proves nothing", 0, []time.Duration{600 * ms}, 250 * ms},
 		{"nor do two", 0, repeat(600*ms, 2), 250 * ms},
-		{"three do", 0, repeat(40*ms, 3), 800 * ms},
+		{"three do, step by step", 0, repeat(40*ms, 3), 500 * ms},
+		{"and with the next", 0, repeat(40*ms, 4), 800 * ms},
 		{"a slow first page is outvoted", 0, []time.Duration{600 * ms, 5 * ms, 5 * ms}, 250 * ms},
 		{"one slow page among nine", 0, append(repeat(5*ms, 8), time.Second), 250 * ms},
-		{"five slow pages among nine", 0, append(repeat(5*ms, 4), repeat(50*ms, 5)...), time.Second},
-		{"only the last nine count", 0, append(repeat(time.Second, 50), repeat(5*ms, 9)...), 250 * ms},
+		{"pages that wait for the server's work", 0, append(repeat(200*ms, 8), 6*ms), 250 * ms},
+		{"a page that costs more from now on", 0, append(repeat(5*ms, 9), repeat(50*ms, 20)...), time.Second},
+		{"only the last nine count", 0, append(repeat(5*ms, 9), repeat(time.Second, 50)...), 20 * time.Second},
 		{"another base", 50 * ms, repeat(2*ms, 9), 50 * ms},
 	}
 	for _, tt := range tests {

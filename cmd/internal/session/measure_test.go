@@ -136,7 +136,7 @@ func TestASlowPageIsPolledLessOften(t *testing.T) {
 		s := newServer()
 		s.took = 100 * time.Millisecond // 20 x 100 ms = 2 s apart
 		d := measure(t.Context(), t, Plan{Header: Header{Inputs: slots("4")}, Duration: 30 * time.Second, Pages: s})
-		if s.asked.Load() > 18 {
+		if s.asked.Load() > 20 { // five of them in the first 2 s
 			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s: the server is disturbed", s.asked.Load())
 		}
 		if d.Windows.Evaluable < 5 || !strings.Contains(strings.Join(d.Notes, " "), "polled every") {
