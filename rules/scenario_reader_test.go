@@ -217,17 +217,19 @@ var (
 
 const scenarioWindow = 2 * time.Second
 
-// Bucket bounds in seconds (vLLM, v1/metrics/loggers.py) of the histograms whose distribution a
+// Bucket bounds in seconds and tokens (vLLM, v1/metrics/loggers.py) of the histograms whose distribution a
 // rule uses.
 var (
 	bucketsITL     = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, math.Inf(1)}
 	bucketsRequest = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680, math.Inf(1)}
 
-	scenarioBuckets = map[engine.Hist][]float64{engine.HistITL: bucketsITL, engine.HistPrefill: bucketsRequest, engine.HistIterationTokens: boundsSteps}
+	bucketsPrompt  = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, math.Inf(1)}
+
+	scenarioBuckets = map[engine.Hist][]float64{engine.HistITL: bucketsITL, engine.HistPrefill: bucketsRequest, engine.HistIterationTokens: boundsSteps, engine.HistPromptTokens: bucketsPrompt}
 )
 
 // distribution parses "0.024" or, with weights, "0.024:98,1.5:2" as the increase of a histogram
-// with count observations.
+// with count observations. Of prompts without weights only the mean is known.
 func distribution(text string, count float64, bounds []float64) (stat.Delta, error) {
 	d := stat.Delta{Count: count, Bounds: bounds, Counts: make([]float64, len(bounds)), OK: true}
 	var values, weights []float64
@@ -289,7 +291,11 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 				count = gaps
 			}
 			var err error
-			if w.Hist[h], err = distribution(kv[k], count, scenarioBuckets[h]); err != nil {
+			bounds := scenarioBuckets[h]
+			if h == engine.HistPromptTokens && !strings.Contains(kv[k], ":") {
+				bounds = nil
+			}
+			if w.Hist[h], err = distribution(kv[k], count, bounds); err != nil {
 				return nil, fmt.Errorf("%s: %w", k, err)
 			}
 			continue

@@ -29,6 +29,7 @@ const (
 	// takes budgetChunks of the longest steps.
 	budgetPrefills = 0.7
 	budgetChunks   = 2
+	budgetBelow    = 2 // how far the tokens of a mean step may lie below such a budget, as a ratio
 )
 
 var tokenBudget = definition{engine.Rule{
@@ -49,7 +50,7 @@ var tokenBudget = definition{engine.Rule{
 		{"variation of the prompt rate (confidence)", "<=", budgetFlat, "ratio", fromJudgement},
 	},
 	Formula: []string{
-		"launch unknown: tokens of a step = tokens computed per second x mean inter-token latency; steps are full if prompts are always being computed, each over several steps; unknown if requests run one at a time, because no inter-token latency then has a prompt in it",
+		"launch unknown: tokens of a step = tokens computed per second x mean inter-token latency; steps are full if prompts are always being computed, each over several steps; unknown if requests run one at a time, because no inter-token latency then has a prompt in it; they are not where one step has more than twice as many tokens and one prompt",
 		fmt.Sprintf("budget = the next power of two in which steps are at most %s full once the waiting requests run too, each with as many tokens per step as now; at least twice the current one and %d, because steps below that also waste part of the matrix units; at most %d, or %d if that is reached already",
 			figure.PercentSign(budgetFull), budgetUsual, budgetAdvised, budgetMax),
 		"gain: running grows with the budget until waiting requests, slots or pool are used up; throughput of that step by the physical model, over that of the current step",
@@ -134,10 +135,20 @@ func seenBudget(w *engine.Window) stat.Opt {
 	if !tokens.OK || !itl.Mean().OK {
 		return stat.None
 	}
-	if seen := tokens.Times(itl.Mean().V); seen.V > w.Running.Or(0)/float64(ranks(w))+1 {
-		return seen
+	seen := tokens.Times(itl.Mean().V)
+	if seen.V <= w.Running.Or(0)/float64(ranks(w))+1 || stepsExceed(w, budgetBelow*seen.V) {
+		return stat.None // no more than the running requests' own tokens, or steps of several prompts
 	}
-	return stat.None // no more than the running requests' own tokens
+	return seen
+}
+
+// stepsExceed reports whether a step computed more than a budget of so many tokens allows. A step counts a whole prompt
+// once it computes its last part, and at most one prompt has parts in several steps, so that a step counts no more than
+// the budget and one prompt.
+func stepsExceed(w *engine.Window, budget float64) bool {
+	longest := w.Hist[engine.HistPromptTokens].Bucket(1)
+	most := w.Hist[engine.HistIterationTokens].Bucket(1)
+	return longest[1] > 0 && most[0] > budget+longest[1]
 }
 
 // stepTokens returns the mean tokens of an engine step: from the histogram, else from the rates

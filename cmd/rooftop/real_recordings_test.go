@@ -66,6 +66,18 @@ var recordedStates = map[string]recordedState{
 	"vllm/unique-prompts": uniquePrompts,
 	"vllm/idle":           idle,
 
+	// On an NVIDIA H200, an 8B model; the others ran on CPUs.
+	"vllm/h200-slots-few":           one(engine.ConcurrencySaturation), // 8 slots, 64 clients
+	"vllm/h200-slots-few-64":        one(engine.ConcurrencySaturation), // 64 slots, 128 clients
+	"vllm/h200-slots-few-many":      one(engine.ConcurrencySaturation), // 64 slots, 256 clients
+	"vllm/h200-one-client":          fewClients,
+	"vllm/h200-few-clients":         fewClients,
+	"vllm/h200-few-clients-open":    fewClients, // an open loop
+	"vllm/h200-healthy":             healthy,
+	"vllm/h200-healthy-full":        healthy,
+	"vllm/h200-unique-prompts":      uniquePrompts, // of 2,000 to 4,000 tokens
+	"vllm/h200-unique-prompts-many": uniquePrompts,
+
 	"llamacpp/slots-few":        one(engine.ConcurrencySaturation),
 	"llamacpp/slots-few-one":    one(engine.ConcurrencySaturation),
 	"llamacpp/slots-few-auto":   one(engine.ConcurrencySaturation), // --parallel left to the server: four slots that share their context
@@ -110,6 +122,8 @@ var recordedStates = map[string]recordedState{
 
 // recordedMisses are the recordings that get another answer than the right one without launch facts.
 var recordedMisses = map[string]recordedState{
+	// Whether more slots are free, or all are in use, is said to be open: --max-num-seqs is not known.
+	"vllm/h200-few-clients": healthy, "vllm/h200-few-clients-open": healthy, "vllm/h200-slots-few-many": {outcome: engine.OutcomeNotEvaluable},
 	// --ctx-size is not known: what is left to advise on the small context is shared prompts, or nothing.
 	"llamacpp/pool-small": uniquePrompts, "llamacpp/pool-small-quick": healthy,
 	// No page tells that prompts are not cached: the right finding, as advice to the clients.
@@ -120,6 +134,8 @@ var recordedMisses = map[string]recordedState{
 type realRecording struct{ path, engine, release, kind string }
 
 func (r realRecording) key() string { return r.engine + "/" + r.kind }
+
+func (r realRecording) onH200() bool { return strings.HasPrefix(r.kind, "h200-") }
 
 // realRecordings returns the recordings of real servers: vLLM's, and a directory for each other engine. Something is
 // known of each.
@@ -182,9 +198,48 @@ func TestRecordingsOfRealServers(t *testing.T) {
 	t.Logf("right: %v; %d recordings accept more than one answer", right, len(several))
 	// As docs/engines.md, docs/llamacpp.md and docs/measurements.md say.
 	if diff := cmp.Diff(map[string]int{
-		"vllm with launch": 32, "vllm without launch": 32, "llamacpp with launch": 18, "llamacpp without launch": 14, "sglang with launch": 21, "sglang without launch": 21,
+		"vllm with launch": 42, "vllm without launch": 39, "llamacpp with launch": 18, "llamacpp without launch": 14, "sglang with launch": 21, "sglang without launch": 21,
 	}, right); diff != "" || len(several) != 3 {
 		t.Errorf("recordings answered right (-documented +got):\n%s%d accept more than one answer, want 3", diff, len(several))
+	}
+}
+
+// TestCeilingsOfARealGPU compares the output of a vLLM on an H200 with its ceilings: none exceeds the ideal one, and each
+// lies within the range of the achievable one.
+func TestCeilingsOfARealGPU(t *testing.T) {
+	compared := 0
+	for _, r := range realRecordings(t) {
+		if !r.onH200() {
+			continue
+		}
+		compared++
+		out, errs, _ := call(t, nil, "replay", r.path, "--json")
+		var d struct {
+			Measured struct {
+				Output struct {
+					Value float64 `json:"value"`
+				} `json:"generation_tokens_per_s"`
+			} `json:"measured"`
+			Ceiling struct {
+				Physical struct {
+					Ideal float64 `json:"ideal_tokens_per_s"`
+					Low   float64 `json:"achievable_lower_tokens_per_s"`
+					High  float64 `json:"achievable_upper_tokens_per_s"`
+					Ratio float64 `json:"calibration_raw"`
+				} `json:"physical"`
+			} `json:"ceiling"`
+		}
+		if err := json.Unmarshal([]byte(out), &d); err != nil {
+			t.Fatalf("%s: %v: %s", r.path, err, errs)
+		}
+		got, c := d.Measured.Output.Value, &d.Ceiling.Physical
+		t.Logf("%-24s %6.0f tok/s of %6.0f ideal, achievable %6.0f to %6.0f; a step takes %.2f of the achievable time", r.kind, got, c.Ideal, c.Low, c.High, c.Ratio)
+		if got > c.Ideal || got < c.Low || got > c.High {
+			t.Errorf("%s: %.0f tok/s, ideal %.0f, achievable %.0f to %.0f", r.kind, got, c.Ideal, c.Low, c.High)
+		}
+	}
+	if compared != 10 {
+		t.Errorf("%d recordings were compared, want 10", compared)
 	}
 }
 
@@ -256,7 +311,7 @@ func countedOutput(t *testing.T, path string) float64 {
 // show may be left open, or be advice to clients, but no flag is recommended that does not help, and no server
 // with a fault is called healthy without what is not judged.
 func TestRecordingsOfRealServersScraped(t *testing.T) {
-	files := realRecordings(t)
+	files := slices.DeleteFunc(realRecordings(t), realRecording.onH200) // of 8 s
 	direct := make([]answer, len(files))
 	for i, r := range files {
 		direct[i] = answered(t, r.path)
