@@ -14,6 +14,7 @@ import (
 // before reduces a snapshot to what was known at a time.
 func before(s *loop.Snapshot, t time.Duration) *loop.Snapshot {
 	s.Now = t
+	_, s.RunningIteration = slotsAt(t)
 	s.Points = slices.DeleteFunc(s.Points, func(p loop.Point) bool { return p.T > t })
 	s.Marks = slices.DeleteFunc(s.Marks, func(m loop.Mark) bool { return m.T > t })
 	s.Journal = slices.DeleteFunc(s.Journal, func(e loop.Entry) bool { return e.T > t })

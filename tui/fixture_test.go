@@ -65,7 +65,7 @@ func waitingSnapshot() *loop.Snapshot {
 		Page:    fixturePage(now, 16, 24), GPU: fixtureGPU(now), Processes: fixtureProcesses(),
 		Sources: freshSources(now),
 		Live:    live, Baseline: diagnosisAt(16, 24), Advice: live.Recommendation, Firm: true,
-		Iterations: fixtureIterations(), Noise: []float64{0.021, -0.013},
+		Iterations: fixtureIterations(), RunningIteration: 2, Noise: []float64{0.021, -0.013},
 		Points: fixturePoints(now), Marks: fixtureMarks(), Journal: fixtureJournal(),
 	}
 	s.Can = available(map[loop.Command]string{

@@ -84,7 +84,7 @@ func lastPoint(s *loop.Snapshot) *loop.Point {
 		return nil
 	}
 	p := &s.Points[len(s.Points)-1]
-	if n := len(s.Iterations); n > 0 && p.Iteration != s.Iterations[n-1].N {
+	if p.Iteration != s.RunningIteration {
 		return nil
 	}
 	return p

@@ -60,10 +60,10 @@ func (p *Pacer) Shortest() time.Duration {
 }
 
 // Slowed reports whether the page is so slow that polls are further apart than the base
-// interval; why is a sentence for the user.
+// interval, once they are as far apart as they will be; why is a sentence for the user.
 func (p *Pacer) Slowed() (why string, slowed bool) {
 	interval := p.Interval()
-	if interval <= p.base() {
+	if interval <= p.base() || interval < pacerFactor*p.Shortest() { // or it still grows
 		return "", false
 	}
 	return fmt.Sprintf("the metrics page takes %s: polled every %s instead of every %s so as not to disturb the server",

@@ -180,7 +180,7 @@ func (a *advisor) advise(j judgement) {
 	before, r := a.advice, j.advice
 	a.judgement, a.pending = j, ""
 	if r == nil {
-		a.emit(LevelInfo, Event{Kind: EventRecommendation, Iteration: a.iteration() + 1, Text: a.quiet})
+		a.emit(LevelInfo, Event{Kind: EventRecommendation, Iteration: a.nextIteration(), Text: a.quiet})
 		return
 	}
 	if before == nil || a.announced != search.Key(r.Finding, &r.Fix) {
@@ -195,7 +195,7 @@ func (a *advisor) announce(r *engine.Recommendation) {
 	if a.preliminary != "" {
 		text = "preliminary " + a.preliminary + ": " + r.Command
 	}
-	a.emit(LevelInfo, Event{Kind: EventRecommendation, Iteration: a.iteration() + 1, Advice: r, Preliminary: a.preliminary, Text: text})
+	a.emit(LevelInfo, Event{Kind: EventRecommendation, Iteration: a.nextIteration(), Advice: r, Preliminary: a.preliminary, Text: text})
 	if text := a.baseline.outlook(r); text != "" {
 		a.writeEntry(LevelInfo, "", text)
 	}

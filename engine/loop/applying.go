@@ -36,7 +36,7 @@ func (a *applying) apply(request Apply) {
 	if !request.Revert {
 		a.reset()
 	}
-	a.made, a.revert, a.changes = false, request.Revert || a.trials.toPrevious, request.Changes
+	a.made, a.revert, a.changes = false, request.Revert || a.trials.lost > 0, request.Changes
 	a.conn.downAt = a.now
 	a.auto.cancelPending()
 	a.enterPhase(PhaseApplying)
@@ -76,7 +76,7 @@ func (a *applying) endsHere() {
 		a.trials.revert()
 		return
 	}
-	if a.trials.toPrevious {
+	if a.trials.lost > 0 {
 		a.trials.keepPrevious(a.kept.command)
 	}
 	a.noteKeptRuns()
@@ -86,7 +86,7 @@ func (a *applying) endsHere() {
 // noteCauseOfEnd adds the cause found in the server's log to the latest failure.
 func (a *applying) noteCauseOfEnd(why string) {
 	a.writeEntry(LevelBad, EventError, "its log says: "+why)
-	a.alterLatest(func(it *Iteration) {
+	a.alter(a.trials.reverted(), func(it *Iteration) {
 		if it.Failure != "" {
 			it.Failure += ": " + why
 		}
@@ -150,9 +150,13 @@ func (a *applying) resumeUntouched() {
 		a.trials.revert()
 		return
 	}
-	if a.changeInPlace() {
-		a.alterLatest(func(it *Iteration) { it.refused = true })
-		a.trials.trial, a.runningIteration = *a.trials.inPlace, a.lastIteration().N
+	if !a.revert {
+		a.budget.rounds = max(0, a.budget.rounds-1)
+		a.runningIteration = a.keptIteration
+	}
+	if a.changeInPlace() && !a.revert { // what is measured, judged and shown is still that change
+		a.dropLatest()
+		a.trials.trial, a.runningIteration = *a.trials.inPlace, a.iteration()
 	}
 	a.trials.toWaiting()
 }

@@ -238,5 +238,8 @@ func (c *connection) resumeRestarted(was Phase, next configuration) {
 	c.auto.upSince = c.now
 	c.outage = c.watch.outage(c.now)
 	c.budget.countRestart(c.outage, was == PhaseApplying)
+	if was != PhaseApplying && c.trials.exitsAgain(next, t) {
+		return
+	}
 	c.phases[was].onRestart(next, t)
 }

@@ -38,6 +38,7 @@ type autopilot struct {
 	lostChange string // a sentence on a kept change that did not last, or ""
 	stable     bool   // the kept configuration has run long enough
 	upSince    time.Duration
+	unasked    int   // restarts by somebody else that changed nothing, since a measurement was complete
 	cutShort   []int // iterations whose start a limit cut short
 	idle       idlePeriod
 	// uncertainSince is the time since which the baseline has been too uncertain for the
@@ -179,7 +180,7 @@ func (p *autopilot) schedule(key, text string, do func()) {
 	if p.pendingAction == nil || p.pendingAction.key != key {
 		p.pendingAction = &pendingAction{Pending{Text: text, At: p.now + p.plan.Countdown}, key, do}
 		if p.plan.Countdown > 0 {
-			p.emit(LevelInfo, Event{Kind: EventPending, Iteration: p.iteration() + 1, Advice: p.advisor.advice, Took: p.plan.Countdown,
+			p.emit(LevelInfo, Event{Kind: EventPending, Iteration: p.nextIteration(), Advice: p.advisor.advice, Took: p.plan.Countdown,
 				Text: "in " + figure.Elapsed(p.plan.Countdown) + ": " + text})
 		}
 	}

@@ -142,6 +142,7 @@ func (b *baselines) renew() {
 	r.until = windowsEnd(part)
 	renewed := b.renewedWindows(r.until)
 	b.diagnosis, b.filling = b.diagnose(renewed), poolFilling(renewed)
+	b.auto.unasked = 0
 	b.measureSpread()
 	b.advisor.reconsider(d)
 	b.auto.proceed()
@@ -448,6 +449,7 @@ func (b *baselines) baselineDone(windows []engine.Window) {
 // announceMeasurement reports a complete measurement.
 func (b *baselines) announceMeasurement(d *engine.Diagnosis) {
 	n := b.iteration()
+	b.auto.unasked = 0
 	b.emit(LevelInfo, Event{Kind: EventMeasured, Iteration: n, Took: d.Duration, Diagnosis: d,
 		Text: fmt.Sprintf("measured for %s: %s", figure.Elapsed(d.Duration), diagnosisHeadline(d))})
 	b.emit(LevelInfo, Event{Kind: EventDiagnosis, Iteration: n, Diagnosis: d})
@@ -477,7 +479,9 @@ func loadRising(windows []engine.Window) bool {
 func (b *baselines) setBaseline(d *engine.Diagnosis, windows []engine.Window) {
 	b.diagnosis = d
 	b.firm, b.filling = true, poolFilling(windows)
-	b.kept, b.keptIteration = b.running, b.runningIteration
+	if b.kept = b.running; b.changeInPlace() {
+		b.keptIteration = b.runningIteration
+	}
 	b.renewal = renewal{from: b.current.openIndex(), since: b.current.openIndex(), until: b.now}
 	if len(windows) > 0 {
 		b.renewal.since, b.renewal.until = windows[0].Index, windowsEnd(windows)

@@ -9,6 +9,7 @@ import (
 // history is the list of changes with their outcomes.
 type history struct {
 	iterations []Iteration
+	numbered   int   // number of the latest iteration, also of one that was dropped
 	score      Score // score of the iterations, as of the latest modification
 }
 
@@ -20,26 +21,23 @@ func (h *history) iteration() int {
 	return 0
 }
 
-// lastIteration returns the latest iteration that was not refused, or nil. It must not be modified.
+// nextIteration returns the number that the next iteration gets.
+func (h *history) nextIteration() int { return h.numbered + 1 }
+
+// lastIteration returns the latest iteration, or nil. It must not be modified.
 func (h *history) lastIteration() *Iteration {
-	if i := h.lastIndex(); i >= 0 {
-		return &h.iterations[i]
+	if n := len(h.iterations); n > 0 {
+		return &h.iterations[n-1]
 	}
 	return nil
 }
 
-// lastIndex returns the index of the latest iteration that was not refused, or -1.
-func (h *history) lastIndex() int {
-	i := len(h.iterations) - 1
-	for i >= 0 && h.iterations[i].refused {
-		i--
-	}
-	return i
-}
+// alterLatest alters the latest iteration, if there is one.
+func (h *history) alterLatest(alter func(*Iteration)) { h.alter(h.iteration(), alter) }
 
-// alterLatest replaces the latest iteration by a modified copy, because snapshots share it.
-func (h *history) alterLatest(alter func(*Iteration)) {
-	i := h.lastIndex()
+// alter replaces the iteration with this number by a modified copy, because snapshots share it.
+func (h *history) alter(number int, alter func(*Iteration)) {
+	i := slices.IndexFunc(h.iterations, func(it Iteration) bool { return it.N == number })
 	if i < 0 {
 		return
 	}
@@ -50,13 +48,17 @@ func (h *history) alterLatest(alter func(*Iteration)) {
 
 // add appends an iteration and returns its number.
 func (h *history) add(it Iteration) int {
-	it.N = 1
-	if n := len(h.iterations); n > 0 {
-		it.N = h.iterations[n-1].N + 1
-	}
+	it.N = h.nextIteration()
+	h.numbered = it.N
 	from := max(0, len(h.iterations)+1-keepIterations)
 	h.iterations = append(slices.Clone(h.iterations[from:]), it)
 	return it.N
+}
+
+// dropLatest removes the latest iteration. Its number is not used again.
+func (h *history) dropLatest() {
+	h.iterations = slices.Clone(h.iterations[:len(h.iterations)-1])
+	h.score = score(h.iterations)
 }
 
 // keptCount returns the number of kept changes.
@@ -81,9 +83,6 @@ func (h *history) revertingChanges() []engine.Change {
 // changed something.
 func (h *history) markReverted() {
 	for i := len(h.iterations) - 1; i >= 0; i-- {
-		if h.iterations[i].refused {
-			continue
-		}
 		switch h.iterations[i].End {
 		case IterationNoise:
 		case IterationNoGain:

@@ -115,15 +115,50 @@ func TestKeptChangeThatExitsIsGivenUp(t *testing.T) {
 		t.Errorf("the change ended %q: %s", it.End, it.Failure)
 	}
 
-	r = newRig(t, "--max-num-seqs 4", auto)
-	r.step(loop.Begin{})
-	r.wait(time.Minute, "baseline", func(s *loop.Snapshot) bool { return s.Firm })
-	for range 10 {
-		r.start(5 * time.Second)
-		r.run(20 * time.Second)
+	for _, c := range []struct {
+		name   string
+		remote bool
+		first  time.Duration // until it exits first
+	}{{"before the baseline", false, 10 * time.Second}, {"while a change is measured", false, time.Minute}, {"its launch is unreadable", true, time.Minute}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, "--max-num-seqs 4", auto)
+			r.server.remote, r.server.given = c.remote, 4
+			r.step(loop.Begin{})
+			r.run(c.first)
+			for range 10 {
+				r.start(5 * time.Second)
+				r.run(20 * time.Second)
+			}
+			if r.done == nil || r.done.ExitCode == 0 {
+				r.dump()
+				t.Fatalf("the run: %+v", r.done)
+			}
+			r.atRest("--max-num-seqs 4")
+		})
 	}
-	if r.done == nil || r.done.ExitCode != 5 || !strings.Contains(r.done.Reason, "does not last") {
-		t.Errorf("the run: %+v", r.done)
+}
+
+// TestLostChangeIsTheKeptOne has a server that exits for good some time after it was restarted once with its kept change.
+func TestLostChangeIsTheKeptOne(t *testing.T) {
+	r := newRig(t, "--max-num-seqs 4", auto, quiet, func(p *loop.Plan) { p.Rules, p.Stable = []engine.Rule{doubling}, time.Second })
+	r.server.clients = 64
+	r.step(loop.Begin{})
+	r.wait(20*time.Minute, "kept", func(s *loop.Snapshot) bool {
+		return len(s.Iterations) > 0 && s.Iterations[0].End == loop.IterationKept
+	})
+	r.press(loop.CommandHold)
+	r.run(2 * time.Minute)
+	r.start(5 * time.Second)
+	r.wait(10*time.Minute, "noise", func(s *loop.Snapshot) bool {
+		return len(s.Iterations) == 2 && s.Iterations[1].End == loop.IterationNoise
+	})
+	r.server.down = true
+	r.run(10 * time.Second)
+	r.press(loop.CommandHold)
+	r.wait(5*time.Minute, "going back", in(loop.PhaseApplying))
+	if first := r.loop.Snapshot().Iterations[0]; first.End != loop.IterationBroken {
+		r.dump()
+		t.Errorf("the change that was lost ended %q", first.End)
 	}
 }
 

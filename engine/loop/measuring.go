@@ -46,8 +46,8 @@ func (m *measuring) measuringWindow() {
 	windows := m.measuredWindows()
 	m.measured = measured.Length(measured.Slices(windows))
 	n := m.looksDue()
-	if !ok && m.isOverdue() && len(windows) > 0 {
-		n, ok, part = len(m.looks), true, nil
+	if !ok && n == len(m.looks) && m.isOverdue() {
+		ok, part = true, nil
 	}
 	if ok && n > m.nextLook {
 		m.lookAt(windows, part, n-1)
@@ -90,7 +90,7 @@ func hangs(w *engine.Window) bool {
 	return w.Evaluable && w.Stall > max(engine.WindowLength, w.LongestStep)
 }
 
-// lookAt judges the measurement so far. part is its latest stretch, none of a load in bursts that are too short for one.
+// lookAt judges the measurement so far. part is its latest stretch, none in a pause of the load that ends the measurement.
 func (m *measuring) lookAt(windows, part []engine.Window, look int) {
 	last := look == len(m.looks)-1
 	it := m.lastIteration()
@@ -107,8 +107,9 @@ func (m *measuring) lookAt(windows, part []engine.Window, look int) {
 	after.CostPerHour = engine.FactOpt(m.server.facts.CostPerHour)
 	r := verdict.Judge(&before, &after, plan)
 	settled := r.Settled
-	if len(part) == 0 {
-		r.Direction, r.Reason = verdict.NotComparable, "the load comes in bursts that are too short to measure"
+	if len(part) == 0 && m.nextLook == 0 {
+		r.Direction, r.Cause, r.NamesEffect = verdict.NotComparable, verdict.ByTraffic, false
+		r.Reason, r.Need = "the load comes in bursts that are too short to measure", "longer bursts"
 	}
 	switch {
 	case last:

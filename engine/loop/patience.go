@@ -152,6 +152,7 @@ func (p *autopilot) revertToPrevious(why string) {
 		p.canaries.fail(why)
 		return
 	}
+	p.unasked = 0
 	f := p.previous[len(p.previous)-1]
 	p.previous = p.previous[:len(p.previous)-1]
 	if i := slices.IndexFunc(p.iterations, func(it Iteration) bool { return it.N == p.keptIteration }); i >= 0 {
@@ -168,7 +169,7 @@ func (p *autopilot) revertToPrevious(why string) {
 	p.emit(LevelBad, Event{Kind: EventError, Iteration: broken, Text: why + ": reverting to the previously kept configuration"})
 	p.kept, p.keptIteration = f.configuration, f.iteration
 	p.baseline.restore(f.baseline, f.measured)
-	p.trials.trial = trial{toPrevious: true, before: f.baseline}
+	p.trials.trial = trial{lost: broken, before: f.baseline}
 	p.notKept, p.ownInPlace = true, nil
 	if len(changes) == 0 {
 		reason, code := p.ending.currentReason()

@@ -15,33 +15,32 @@ func (t *trials) returnedInWaiting(next configuration, kind restartKind) {
 		t.resumeKept(next)
 		return
 	}
-	if t.keptExited(next, kind) {
-		return
-	}
 	t.beginTrial(next, kind)
 }
 
-// mostUnasked is the number of restarts with unchanged settings, one before the other was measured, after which an
-// automatic run takes it that the server does not last.
+// mostUnasked is the number of restarts by somebody else, such as a supervisor, none of which ran until it was
+// measured, after which an automatic run takes it that the server does not last.
 const mostUnasked = 3
 
-// keptExited ends what the kept configuration began if it exited and somebody else, such as a supervisor, started it
-// again: an automatic run goes back to the configuration before if it is new, and ends if it exits time and again.
-func (t *trials) keptExited(next configuration, kind restartKind) bool {
-	if !t.plan.Auto || t.auto.held || kind.Noticed != SameSettings || t.changeInPlace() {
+// exitsAgain acts on a restart by somebody else that changed nothing, as far as is known. An automatic run takes it for
+// an exit if the kept configuration is new or there were several such restarts: it goes back to the configuration before,
+// or ends. It reports whether it does.
+func (t *trials) exitsAgain(next configuration, kind restartKind) bool {
+	same := kind.Noticed == SameSettings || kind.Noticed == Unreadable && t.server.CanApply && len(kind.changes) == 0
+	if !t.plan.Auto || t.auto.held || !same || t.auto.exit.set {
 		return false
 	}
-	unasked := 0
-	for i := len(t.iterations) - 1; i >= 0 && t.iterations[i].Noticed == SameSettings && t.iterations[i].End == IterationBroken; i-- {
-		unasked++
-	}
-	switch {
-	case t.server.CanApply && len(t.auto.previous) > 0 && !t.auto.stable && t.budget.restartLeft():
+	t.auto.unasked++
+	isNew := kind.Noticed == SameSettings && !t.changeInPlace() && len(t.auto.previous) > 0 && !t.auto.stable
+	switch often := t.auto.unasked >= mostUnasked; {
+	case !isNew && !often:
+		return false
+	case !t.changeInPlace() && len(t.auto.previous) > 0 && t.server.CanApply && t.budget.restartLeft():
 		t.running = next
 		t.auto.revertToPrevious("the server exited after the change was kept, and somebody else started it again")
-	case unasked+1 >= mostUnasked:
+	case often:
 		t.running = next
-		t.ending.finish(exitGone, fmt.Sprintf("the server was restarted %d times before it could be measured, and not by rooftop: it does not last", unasked+1))
+		t.ending.endNow(exitGone, fmt.Sprintf("the server was restarted %d times before it could be measured, and not by rooftop: it does not last", t.auto.unasked))
 	default:
 		return false
 	}
@@ -67,9 +66,6 @@ func (t *trials) returnedInTrial(next configuration, kind restartKind) {
 		if t.plan.Auto && !t.auto.held && t.server.CanApply && kind.same && t.changeInPlace() {
 			t.running = next
 			t.auto.changeFailed("the server exited under load, and somebody else started it again")
-			return
-		}
-		if t.keptExited(next, kind) {
 			return
 		}
 		t.beginTrial(next, kind)
@@ -158,9 +154,12 @@ func (t *trials) returnedFromApply(next configuration, kind restartKind) {
 // notReverted continues after a revert that the server does not show: what runs is not the kept configuration.
 func (t *trials) notReverted(next configuration, kind restartKind) {
 	t.running, t.notKept, t.applying.failed = next, true, true
+	if !kind.same {
+		t.lastMeasured, t.lastSlices = nil, nil // what runs was not measured
+	}
 	why := "the server was restarted, but it does not run the kept configuration: " + engine.JoinChanges(kind.changes) + " is in place"
-	t.emit(LevelBad, Event{Kind: EventError, Iteration: t.iteration(), Text: why})
-	t.alterLatest(func(it *Iteration) {
+	t.emit(LevelBad, Event{Kind: EventError, Iteration: t.reverted(), Text: why})
+	t.alter(t.reverted(), func(it *Iteration) {
 		if it.End != IterationBroken {
 			it.End, it.Failure = IterationBroken, "it was not reverted: "+why
 		}
@@ -206,7 +205,9 @@ func (t *trials) beginTrial(next configuration, kind restartKind) {
 	if it.Noticed != SameSettings && it.Noticed != Unreadable {
 		t.earlierStarts = t.baseline.earlierStarts(it.Changes)
 	}
-	t.runningIteration = t.add(it)
+	if n := t.add(it); it.Noticed != SameSettings {
+		t.runningIteration = n
+	}
 	t.settling.startSettling()
 }
 
@@ -253,12 +254,16 @@ func (t *trials) resumeKept(next configuration) {
 
 // finishRevert ends a change that was reverted.
 func (t *trials) finishRevert(next configuration) {
-	if it := t.lastIteration(); it != nil && it.End != IterationBroken && !t.toPrevious {
+	if it := t.lastIteration(); it != nil && it.End != IterationBroken && t.lost == 0 {
 		t.endIteration(IterationReverted)
 	}
 	t.open = false
-	t.emit(LevelInfo, Event{Kind: EventReverted, Iteration: t.iteration(), Command: next.command, Text: "reverted: " + cmp.Or(engine.JoinChanges(t.revertingChanges()), "what was kept")})
-	if t.toPrevious {
+	changes := t.revertingChanges()
+	if t.lost > 0 {
+		changes = t.applying.changes
+	}
+	t.emit(LevelInfo, Event{Kind: EventReverted, Iteration: t.reverted(), Command: next.command, Text: "reverted: " + cmp.Or(engine.JoinChanges(changes), "what was kept")})
+	if t.lost > 0 {
 		t.keepPrevious(next.command)
 	}
 	t.resumeKept(next)

@@ -311,7 +311,7 @@ func (r *rig) hand(a loop.Apply) {
 		next = loop.CommandWithChanges(r.kept, a.Changes...)
 	}
 	why := ""
-	if r.refuses != nil && !a.Revert {
+	if r.refuses != nil && (!a.Revert || r.spares) {
 		why = r.refuses(next)
 	}
 	late := r.late(&a, next)

@@ -90,6 +90,9 @@ type Snapshot struct {
 	// Iterations are the changes noticed or made, oldest first. The last may be in progress; its
 	// Delta is then nil.
 	Iterations []Iteration
+	// RunningIteration is the number of the change that the running configuration is by, 0 for the first
+	// configuration. Points have it too.
+	RunningIteration int
 	// Trial is the current measurement of a change, or nil.
 	Trial *Trial
 	// Auto marks an automatic run; Pending is its next action.
@@ -201,8 +204,6 @@ type Iteration struct {
 	// Load lists the differences in the traffic before and after, in words. If there are any,
 	// the delta is not due to the change alone.
 	Load []string
-
-	refused bool // before the server was touched, while another change stays in place
 }
 
 // Point is one window as a data point of charts. Latencies are in seconds, rates per second,

@@ -59,21 +59,41 @@ func TestRefusedChangeGetsNoVerdict(t *testing.T) {
 	})
 	r.refuses, r.spares = func(string) string { return "exit status 64" }, true
 	r.press(loop.CommandApply)
-	r.wait(time.Minute, "refusal", func(s *loop.Snapshot) bool {
-		return len(s.Iterations) == 2 && s.Phase == loop.PhaseWaiting
-	})
+	r.wait(time.Minute, "refusal", in(loop.PhaseWaiting))
+	if !r.said("exit status 64") {
+		t.Error("the refusal is not told")
+	}
 	r.press(loop.CommandRemeasure)
 	r.wait(10*time.Minute, "verdict again", func(s *loop.Snapshot) bool { return s.Phase == loop.PhaseWaiting })
 	s := r.loop.Snapshot()
-	if d := first(s).Delta; d == nil || d.Direction == verdict.Better {
-		t.Errorf("the change in place: %+v", d)
-	}
-	if refused := s.Iterations[1]; refused.Delta != nil || refused.End != loop.IterationBroken || refused.Failure == "" {
-		t.Errorf("the refused one: %+v", refused)
+	if d := first(s).Delta; len(s.Iterations) != 1 || d == nil || d.Direction == verdict.Better {
+		t.Errorf("%d iterations, the change in place: %+v", len(s.Iterations), d)
 	}
 	r.press(loop.CommandContinue)
-	if s = r.loop.Snapshot(); first(s).End != loop.IterationContinued || s.Iterations[1].End != loop.IterationBroken {
-		t.Errorf("continued with %q, %q", first(s).End, s.Iterations[1].End)
+	if s = r.loop.Snapshot(); first(s).End != loop.IterationContinued {
+		t.Errorf("continued with %q", first(s).End)
+	}
+	r.refuses = nil
+	r.restart("--max-num-seqs 32 --block-size 32", 5*time.Second)
+	r.wait(time.Minute, "another", func(s *loop.Snapshot) bool { return len(s.Iterations) == 2 })
+	if n := r.last().N; n != 3 {
+		t.Errorf("the next change is number %d: 2 was the refused one", n)
+	}
+}
+
+// TestRefusedRevertLeavesTheChange has an applier that refuses a revert before it touches anything.
+func TestRefusedRevertLeavesTheChange(t *testing.T) {
+	r := ready(t, "--max-num-seqs 4", withHands)
+	r.restart("--max-num-seqs 4 --block-size 32", 5*time.Second)
+	r.wait(10*time.Minute, "verdict", func(s *loop.Snapshot) bool {
+		return len(s.Iterations) == 1 && s.Phase == loop.PhaseWaiting && s.Iterations[0].Delta != nil
+	})
+	r.refuses, r.spares = func(string) string { return "exit status 64" }, true
+	r.press(loop.CommandRevert)
+	r.wait(time.Minute, "refusal", in(loop.PhaseWaiting))
+	s := r.loop.Snapshot()
+	if it := r.last(); len(s.Iterations) != 1 || it.End != loop.IterationNoGain || !s.Can[loop.CommandRevert].OK {
+		t.Errorf("%d iterations, %q; revert again: %q", len(s.Iterations), it.End, s.Can[loop.CommandRevert].Why)
 	}
 }
 

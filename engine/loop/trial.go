@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -32,7 +33,7 @@ type trial struct {
 	earlierStarts []verdict.Incarnation // earlier starts with the same change, without a verdict
 	lastMeasured  *engine.Diagnosis     // last measurement of the running configuration
 	lastSlices    verdict.Incarnation   // slices of that measurement
-	toPrevious    bool                  // its revert leads to the previously kept configuration
+	lost          int                   // number of a kept change that did not last and is reverted, 0 if none
 	again         int                   // how often this start was measured again after its verdict
 	spreadNoted   bool                  // what its restart changed was recorded
 	inPlace       *trial                // the change that this one replaces, which stays in place if this one is refused
@@ -130,6 +131,9 @@ func (t *trials) revertBecause(why string) {
 	t.emit(LevelInfo, Event{Kind: EventApplying, Iteration: t.iteration(), Change: firstOf(changes), Command: t.kept.command, Text: text})
 	t.applying.apply(Apply{Changes: changes, Revert: true, Iteration: t.iteration()})
 }
+
+// reverted returns the number of the change that is being reverted.
+func (t *trials) reverted() int { return cmp.Or(t.lost, t.iteration()) }
 
 func firstOf(changes []engine.Change) engine.Change {
 	if len(changes) == 0 {

@@ -1,6 +1,8 @@
 package pastruns
 
 import (
+	"slices"
+
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -117,11 +119,18 @@ func (r *journalled) intend(j *journal.Record) {
 	r.Changes = append(r.Changes, c)
 }
 
-// judge adds the verdict on the latest change, and whether its result was within the prediction.
+// judge adds the verdict on a change, and whether its result was within the prediction. What somebody else changed
+// has no intent, and is no change of the run.
 func (r *journalled) judge(j *journal.Record) {
 	c := r.last()
+	if i := slices.IndexFunc(r.Changes, func(c tuning.PastChange) bool { return c.N == j.Iteration }); i >= 0 {
+		c = &r.Changes[i]
+	} else if j.Iteration > 0 {
+		return
+	}
+	again := c.Direction != ""
 	c.Direction, c.Reason, c.Gain, c.Low, c.High = j.Direction, j.Text, optional(j.Mid), optional(j.Low), optional(j.High)
-	if low, high := c.Predicted[0], c.Predicted[2]; low.OK && high.OK && c.Gain.OK && !(verdict.Interval{Low: c.Low.Or(0), High: c.High.Or(0)}).Wide() {
+	if low, high := c.Predicted[0], c.Predicted[2]; !again && low.OK && high.OK && c.Gain.OK && !(verdict.Interval{Low: c.Low.Or(0), High: c.High.Or(0)}).Wide() {
 		r.Made++
 		if c.Gain.V >= low.V && c.Gain.V <= high.V {
 			r.Within++

@@ -27,6 +27,7 @@ type Recorder struct {
 
 	advised engine.Recommendation // the latest recommendation
 	made    engine.Recommendation // the recommendation of the current change
+	number  int                   // of the current change
 	spreads int                   // number of differences written
 	err     error
 }
@@ -42,7 +43,7 @@ func (r *Recorder) Tell(e loop.Event) {
 			r.advised = *e.Advice
 		}
 	case loop.EventApplying, loop.EventCanary:
-		r.made = engine.Recommendation{}
+		r.made, r.number = engine.Recommendation{}, e.Iteration
 		if e.Change.Flag == r.advised.Flag && e.Change.To == r.advised.To {
 			r.made = r.advised
 		}
@@ -65,6 +66,9 @@ func (r *Recorder) write(record journal.Record) {
 func (r *Recorder) verdict(e *loop.Event) {
 	if e.Delta == nil {
 		return
+	}
+	if e.Iteration != r.number { // it is on a change that somebody else made
+		r.made = engine.Recommendation{}
 	}
 	record := journal.Record{
 		Kind: journal.Verdict, Iteration: e.Iteration, Text: e.Text, Direction: string(e.Delta.Direction),
