@@ -139,6 +139,7 @@ func (r *resolver) parallel() {
 		f.DataParallel = engine.Know(1, engine.FromDefault, "assumed")
 	}
 	f.ExpertParallel = lookup(r, "enable_expert_parallel", "", asBool)
+	r.attentionRanks()
 	if n, ok := r.discoveredInt("api_server_count"); ok {
 		f.APIServerCount = n
 	} else if n, ok := r.madeInt("api_server_count"); ok && n > 0 {
@@ -169,6 +170,34 @@ func (r *resolver) parallel() {
 	case read == 0 && pod > 0 && pod != n:
 		f.GPUCount.Note += fmt.Sprintf("; the server's pod has %d GPUs", pod)
 	}
+}
+
+// attentionRanks resolves SGLang's attention data parallelism: --attn-dp-size, before it --dp-size with
+// --enable-dp-attention. Its ranks are parts of one tensor-parallel group, each with a scheduler and a pool of its own;
+// their experts are spread over all of them (srt/runtime_context.py of 0.5.23).
+func (r *resolver) attentionRanks() {
+	f := &r.f
+	n, _ := r.discoveredInt("attn_dp_size")
+	if text, _, _ := r.discovered("enable_dp_attention"); n.Value < 2 && text == "true" {
+		n, _ = r.discoveredInt("data_parallel_size")
+	}
+	if n.Value < 2 {
+		return
+	}
+	f.DividedBy, f.DataParallel = n.Value, n
+	tp := &f.TensorParallel
+	note := fmt.Sprintf("%d GPUs shared by %d attention ranks", tp.Value, n.Value)
+	tp.Value, tp.Note = max(1, tp.Value/n.Value), note
+	f.ExpertParallel = engine.Know(true, n.Source, note)
+}
+
+// perRank returns the part of one rank in a number that the server divides among its ranks.
+func (r *resolver) perRank(fact engine.Fact[int]) engine.Fact[int] {
+	if n := r.f.DividedBy; n > 1 && fact.Known && fact.Value > 0 {
+		fact.Note = strings.TrimPrefix(fmt.Sprintf("%s; %d divided among %d ranks", fact.Note, fact.Value, n), "; ")
+		fact.Value = max(1, fact.Value/n)
+	}
+	return fact
 }
 
 // withholdGPU leaves a GPU that nobody named with its name alone where the tensor parallelism is only assumed: a

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -297,5 +298,69 @@ func TestWhatCannotBeTogetherIsReported(t *testing.T) {
 		if f := Resolve(c.in); len(f.Conflicts) != 1 || !strings.Contains(f.Conflicts[0], c.want) {
 			t.Errorf("%s: conflicts %q, want one with %q", c.name, f.Conflicts, c.want)
 		}
+	}
+}
+
+// TestAttentionRanks resolves a server whose data-parallel ranks share one tensor-parallel group: SGLang divides the
+// numbers of three flags among them.
+func TestAttentionRanks(t *testing.T) {
+	page := pageWith(engine.CacheConfig{})
+	page.Engine = "sglang"
+	page.Ranks = append(page.Ranks, page.Ranks[0], page.Ranks[0], page.Ranks[0])
+	cmdline := func(values ...string) map[string]Setting {
+		out := map[string]Setting{}
+		for i := 0; i < len(values); i += 2 {
+			out[values[i]] = Setting{values[i+1], engine.FromCmdline}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name                               string
+		in                                 Inputs
+		slots, budget, tp, dp, gpus        int
+		was, slotsFlag, budgetFlag, tpFlag string // as the launch has them; slots for twice as many
+	}{
+		{
+			"--attn-dp-size", Inputs{Launch: cmdline("attn_dp_size", "4", "tensor_parallel_size", "8", "max_num_seqs", "66", "max_num_batched_tokens", "8192")},
+			16, 2048, 2, 4, 8, "66", "128", "8192", "8",
+		},
+		{
+			"--enable-dp-attention", Inputs{Launch: cmdline("enable_dp_attention", "true", "data_parallel_size", "4", "tensor_parallel_size", "4", "max_num_seqs", "64", "max_num_batched_tokens", "8192")},
+			16, 2048, 1, 4, 4, "64", "128", "8192", "4",
+		},
+		{
+			"/server_info of 0.5.23", Inputs{Server: ServerAnswers{Args: map[string]string{
+				"enable_dp_attention": "true", "attn_dp_size": "4", "data_parallel_size": "1", "tensor_parallel_size": "4", "max_num_seqs": "64", "max_num_batched_tokens": "8192",
+			}}},
+			16, 2048, 1, 4, 4, "64", "128", "8192", "4",
+		},
+		{
+			"-m is the server's flag", Inputs{Launch: cmdline("attn_dp_size", "4", "tensor_parallel_size", "4", "max_num_batched_tokens", "8192"), Flags: Given{MaxNumSeqs: 64}},
+			16, 2048, 1, 4, 4, "64", "128", "8192", "4",
+		},
+		{
+			"replicas", Inputs{Launch: cmdline("data_parallel_size", "4", "tensor_parallel_size", "2", "max_num_seqs", "64", "max_num_batched_tokens", "8192")},
+			64, 8192, 2, 4, 8, "64", "128", "8192", "2",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.in.Page = page
+			f := Resolve(c.in)
+			if f.MaxNumSeqs.Value != c.slots || f.MaxNumBatchedTokens.Value != c.budget || f.TensorParallel.Value != c.tp || f.DataParallel.Value != c.dp || f.GPUCount.Value != c.gpus {
+				t.Errorf("slots %+v, budget %+v, TP %+v, DP %+v, GPUs %+v", f.MaxNumSeqs, f.MaxNumBatchedTokens, f.TensorParallel, f.DataParallel, f.GPUCount)
+			}
+			for _, want := range []engine.Change{
+				{Flag: "--max-running-requests", From: c.was, To: c.slotsFlag},
+				{Flag: "--chunked-prefill-size", To: c.budgetFlag}, {Flag: "--tensor-parallel-size", To: c.tpFlag},
+			} {
+				from, to := "", map[string]int{"--max-running-requests": 2 * c.slots, "--chunked-prefill-size": c.budget, "--tensor-parallel-size": c.tp}[want.Flag]
+				if want.From != "" {
+					from = strconv.Itoa(c.slots)
+				}
+				if got := f.Change(want.Canonical().Flag, from, strconv.Itoa(to)); got != want {
+					t.Errorf("change %v, want %v", got, want)
+				}
+			}
+		})
 	}
 }
