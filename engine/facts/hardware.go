@@ -130,7 +130,7 @@ func (r *resolver) parallel() {
 	}
 	switch {
 	case f.DataParallel.Known && f.DataParallel.Source != engine.FromDefault:
-		if ranks > 1 && ranks != f.DataParallel.Value {
+		if r.in.Page != nil && ranks != f.DataParallel.Value {
 			f.DataParallel.Note = fmt.Sprintf("this page shows %d of them", ranks)
 		}
 	case r.in.Page != nil:
@@ -145,8 +145,7 @@ func (r *resolver) parallel() {
 	} else if n, ok := r.madeInt("api_server_count"); ok && n > 0 {
 		f.APIServerCount = engine.Know(n, engine.FromDerived, madeNote)
 	} else if r.launched() {
-		// vLLM starts as many API servers as it has data-parallel ranks.
-		f.APIServerCount = engine.Know(f.DataParallel.Value, engine.FromDefault, "")
+		f.APIServerCount = engine.Know(r.usualAPIServers(), engine.FromDefault, "")
 	} else {
 		f.APIServerCount = engine.Fact[int]{Note: "the launch command is not readable"}
 	}
@@ -170,6 +169,19 @@ func (r *resolver) parallel() {
 	case read == 0 && pod > 0 && pod != n:
 		f.GPUCount.Note += fmt.Sprintf("; the server's pod has %d GPUs", pod)
 	}
+}
+
+// usualAPIServers returns how many API servers answer at the server's address unless the launch says it. vllm serve
+// starts as many as the data-parallel ranks that they balance: all, those of this machine (hybrid), or one (external);
+// the module starts one (entrypoints/cli/serve.py and openai/api_server.py of 0.32), and so do other engines.
+func (r *resolver) usualAPIServers() int {
+	switch {
+	case r.eng.ID != catalog.VLLM, strings.Contains(r.in.LaunchText, "api_server"):
+		return 1
+	case r.in.Page == nil:
+		return r.f.DataParallel.Value
+	}
+	return max(1, len(r.in.Page.Ranks))
 }
 
 // attentionRanks resolves SGLang's attention data parallelism: --attn-dp-size, before it --dp-size with

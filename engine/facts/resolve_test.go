@@ -364,3 +364,33 @@ func TestAttentionRanks(t *testing.T) {
 		})
 	}
 }
+
+// TestReplicasBehindOneAddress resolves a server of four data-parallel ranks: one address has all of them, or those of
+// one machine, or one that a balancer outside chooses. Each rank has the slots of the flag.
+func TestReplicasBehindOneAddress(t *testing.T) {
+	launch := map[string]Setting{"data_parallel_size": {"4", engine.FromCmdline}, "max_num_seqs": {"16", engine.FromCmdline}}
+	for _, c := range []struct {
+		name, engine, command string
+		ranks                 int // on the page
+		servers               int
+		note                  string
+	}{
+		{"internal load balancing", "vllm", "vllm serve m --data-parallel-size 4 --max-num-seqs 16", 4, 4, ""},
+		{"hybrid", "vllm", "vllm serve m --data-parallel-size 4 --data-parallel-hybrid-lb --data-parallel-size-local 2 --max-num-seqs 16", 2, 2, "this page shows 2 of them"},
+		{"external", "vllm", "vllm serve m --data-parallel-size 4 --data-parallel-rank 1 --max-num-seqs 16", 1, 1, "this page shows 1 of them"},
+		{"the module starts one API server", "vllm", "python -m vllm.entrypoints.openai.api_server --model m --data-parallel-size 4 --max-num-seqs 16", 4, 1, ""},
+		{"SGLang's default is one", "sglang", "python -m sglang.launch_server --model-path m --dp 4 --max-running-requests 16", 4, 1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := pageWith(engine.CacheConfig{})
+			p.Engine, p.Ranks = c.engine, slices.Repeat(p.Ranks, c.ranks)
+			f := Resolve(Inputs{Engine: c.engine, Launch: launch, LaunchText: c.command, Page: p})
+			if f.MaxNumSeqs.Value != 16 || f.DataParallel.Value != 4 || f.DataParallel.Note != c.note || f.Ranks != c.ranks || f.GPUCount.Value != c.ranks {
+				t.Errorf("slots %+v, DP %+v, %d ranks, GPUs %+v", f.MaxNumSeqs, f.DataParallel, f.Ranks, f.GPUCount)
+			}
+			if f.APIServerCount.Value != c.servers {
+				t.Errorf("API servers %+v, want %d", f.APIServerCount, c.servers)
+			}
+		})
+	}
+}
