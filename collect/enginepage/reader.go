@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,9 +62,8 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 		return err
 	}
 	samples := r.families.Samples
-	if n := len(samples); n > 0 && strings.HasSuffix(samples[n-1].Name, "_bucket") {
-		// Every exporter writes _count after the buckets.
-		return fmt.Errorf("%w: it ends within the histogram %s", promtext.ErrTruncated, strings.TrimSuffix(samples[n-1].Name, "_bucket"))
+	if family, bucket := lastBucket(samples); bucket {
+		return fmt.Errorf("%w: it ends within the histogram %s", promtext.ErrTruncated, family)
 	}
 	b := &r.build
 	b.reset(r.table)
@@ -95,6 +95,25 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 		finish(p)
 	}
 	return nil
+}
+
+// lastBucket reports whether a page ends within a histogram: with a bucket other than the last, or without the count
+// that Python writes after the buckets. Rust's client writes it before them.
+func lastBucket(samples []promtext.Sample) (family string, found bool) {
+	if len(samples) == 0 {
+		return "", false
+	}
+	last := samples[len(samples)-1]
+	family, bucket := strings.CutSuffix(last.Name, "_bucket")
+	if !bucket {
+		return "", false
+	}
+	own := slices.DeleteFunc(slices.Clone(last.Labels), func(l promtext.Label) bool { return l.Name == "le" })
+	counted := slices.ContainsFunc(samples, func(s promtext.Sample) bool {
+		return s.Name == family+"_count" && slices.Equal(s.Labels, own)
+	})
+	bound, err := strconv.ParseFloat(last.Label("le"), 64)
+	return family, !counted || err != nil || !math.IsInf(bound, 1)
 }
 
 // maxNoted is the most notes of one kind, and the most names in one.
