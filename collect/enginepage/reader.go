@@ -28,7 +28,8 @@ var (
 // for the next page, so it must not be used concurrently. It never changes a page that
 // it returned.
 type Reader struct {
-	model    string
+	model    string // wanted, "" for none
+	picked   string // of the last page
 	dialects []*Dialect
 	table    *table // of the engine of the last page
 	filter   *promtext.Filter
@@ -38,7 +39,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader of the pages of the given engines, at least one, for the series of one served
-// model; "" selects the model with the most series.
+// model; "" selects the model with the most series on the first page, and keeps to it.
 func NewReader(model string, dialects ...*Dialect) *Reader {
 	r := &Reader{model: model, dialects: dialects}
 	r.use(dialects[0])
@@ -128,7 +129,8 @@ func (r *Reader) selectNames(p *engine.Page) bool {
 			b.models[name]++
 		}
 	}
-	wanted := b.pickModel(r.model)
+	wanted := b.pickModel(r.model, r.picked)
+	r.picked = wanted
 	p.Model = Clip(wanted)
 	for name := range b.models {
 		p.Models = append(p.Models, Clip(name))

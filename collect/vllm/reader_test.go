@@ -511,6 +511,22 @@ vllm:cache_config_info{engine="0",block_size="16"} 1
 	}
 }
 
+// Two models behind one address: the one that was read is read on, although the other has more series by then.
+func TestTheModelThatWasReadIsReadOn(t *testing.T) {
+	const first = "vllm:num_requests_running{model_name=\"b\"} 2\nvllm:num_requests_waiting{model_name=\"b\"} 2\nvllm:num_requests_running{model_name=\"a\"} 1\n"
+	r := newReader("")
+	for i, c := range []struct{ page, model string }{
+		{first, "b"},
+		{first + "vllm:num_requests_waiting{model_name=\"a\"} 1\nvllm:generation_tokens_total{model_name=\"a\"} 1\n", "b"},
+		{"vllm:num_requests_running{model_name=\"a\"} 1\n", "a"}, // b was unloaded
+	} {
+		var p engine.Page
+		if err := r.Parse([]byte(c.page), &p); err != nil || p.Model != c.model {
+			t.Errorf("page %d: model %q, %v; want %q", i+1, p.Model, err, c.model)
+		}
+	}
+}
+
 // A page that Rust's client writes ends with buckets, and may be cut off within them.
 func TestAPageThatEndsWithBuckets(t *testing.T) {
 	const counted = "vllm:time_to_first_token_seconds_sum{engine=\"0\"} 4\nvllm:time_to_first_token_seconds_count{engine=\"0\"} 3\n"
