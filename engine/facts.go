@@ -151,7 +151,7 @@ func (f *Facts) FlagValue(flag, value string) string {
 	}
 	switch flag {
 	case "--max-num-seqs":
-		if n == max(1, f.DividedSlots/f.DividedBy) {
+		if f.DividedSlots > 0 && n == max(1, f.DividedSlots/f.DividedBy) {
 			return strconv.Itoa(f.DividedSlots)
 		}
 	case "--max-num-batched-tokens", "--tensor-parallel-size":

@@ -365,6 +365,15 @@ func TestAttentionRanks(t *testing.T) {
 	}
 }
 
+// TestSlotsThatTheFlagDoesNotGive checks that slots which were inferred are those of a rank.
+func TestSlotsThatTheFlagDoesNotGive(t *testing.T) {
+	f := engine.Facts{Engine: engine.Know("sglang", engine.FromMetrics, ""), DividedBy: 4}
+	want := engine.Change{Flag: "--max-running-requests", From: "4", To: "32"}
+	if got := f.Change("--max-num-seqs", "1", "8"); got != want {
+		t.Errorf("change %v, want %v", got, want)
+	}
+}
+
 // TestReplicasBehindOneAddress resolves a server of four data-parallel ranks: one address has all of them, or those of
 // one machine, or one that a balancer outside chooses. Each rank has the slots of the flag.
 func TestReplicasBehindOneAddress(t *testing.T) {
