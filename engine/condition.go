@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -171,7 +170,7 @@ func failing(w *Window) Condition {
 }
 
 // ConditionAtEnd returns the condition at the end of a run. The server is down if its page, which
-// was evaluable before, did not answer for the last two seconds.
+// answered before, did not for the last two seconds.
 func ConditionAtEnd(windows []Window, f *Facts, length time.Duration) Condition {
 	last := len(windows) - 1
 	for last >= 0 && windows[last].Polls == 0 {
@@ -181,8 +180,7 @@ func ConditionAtEnd(windows []Window, f *Facts, length time.Duration) Condition 
 		return Condition{}
 	}
 	end := windows[last].End()
-	evaluable := slices.ContainsFunc(windows, func(w Window) bool { return w.Evaluable })
-	if final := &windows[len(windows)-1]; evaluable && final.Failed > 0 && length-end >= downFor {
+	if final := &windows[len(windows)-1]; final.Failed > 0 && length-end >= downFor {
 		reason := "it stopped answering after " + figure.Elapsed(end)
 		if final.LastErr != "" {
 			reason += " (" + final.LastErr + ")"

@@ -91,7 +91,13 @@ type Facts struct {
 	MaxLoRAs             Fact[int] // adapters that one step takes
 	MaxLoRARank          Fact[int]
 
-	Ranks       int // data-parallel ranks on the page, at least 1
+	Ranks int // data-parallel ranks on the page, at least 1
+	// DividedBy is the number of data-parallel ranks among which the server divides the numbers of three flags: slots,
+	// step budget and tensor parallelism (SGLang's attention data parallelism); 0 if each rank has them. Facts are
+	// those of one rank: FlagValue returns the flags'. DividedSlots is the number of slots that the flag gives.
+	DividedBy    int
+	DividedSlots int
+
 	GPUName     Fact[string]
 	GPUCount    Fact[int]     // GPUs of the measured ranks
 	GPUsFree    Fact[int]     // further GPUs of that kind on the server's machine that no process uses
@@ -126,14 +132,33 @@ func (f *Facts) Dialect() *catalog.Engine { return catalog.EngineOf(f.Engine.Val
 // Spell returns a sentence that is written for vLLM in the words and flags of the server's engine.
 func (f *Facts) Spell(text string) string { return spelled(f.Dialect(), text) }
 
-// Change returns a change of vLLM's flag ("--max-num-seqs") as the change of this server's flag for the same
-// setting. Its flag is "" if the engine has none.
+// Change returns a change of vLLM's flag ("--max-num-seqs"), with the values of one rank, as the change of this
+// server's flag for the same setting. Its flag is "" if the engine has none.
 func (f *Facts) Change(flag, from, to string) Change {
-	c, ok := SettingChange(f.Dialect(), ArgumentName(flag), from, to)
+	c, ok := SettingChange(f.Dialect(), ArgumentName(flag), f.FlagValue(flag, from), f.FlagValue(flag, to))
 	if !ok {
 		return Change{}
 	}
 	return c
+}
+
+// FlagValue returns the value of vLLM's flag ("--max-num-seqs") with which a rank has a value: that of all ranks
+// together where the server divides it among them, else the same.
+func (f *Facts) FlagValue(flag, value string) string {
+	n, err := strconv.Atoi(value)
+	if f.DividedBy < 2 || err != nil || n < 1 {
+		return value
+	}
+	switch flag {
+	case "--max-num-seqs":
+		if f.DividedSlots > 0 && n == max(1, f.DividedSlots/f.DividedBy) {
+			return strconv.Itoa(f.DividedSlots)
+		}
+	case "--max-num-batched-tokens", "--tensor-parallel-size":
+	default:
+		return value
+	}
+	return strconv.Itoa(n * f.DividedBy)
 }
 
 // WithPool returns changes of this server's flags, completed by what its engine ties to the number of slots: a pool

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -171,7 +172,7 @@ func (f *Facts) doubtfulSlots() string {
 	if f.SlotsInferred == 0 || f.SlotsInferred >= f.MaxNumSeqs.Value {
 		return ""
 	}
-	given := fmt.Sprintf("-m %d", f.MaxNumSeqs.Value)
+	given := "-m " + f.FlagValue("--max-num-seqs", strconv.Itoa(f.MaxNumSeqs.Value))
 	switch f.MaxNumSeqs.Source {
 	case FromFlag, FromEnv:
 	case FromDefault:

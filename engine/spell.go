@@ -49,9 +49,9 @@ func (x *Fix) spell(facts *Facts) {
 		return
 	}
 	for i, c := range x.Changes() {
-		own, known := SettingChange(g, ArgumentName(c.Flag), c.From, c.To)
+		own := facts.Change(c.Flag, c.From, c.To)
 		switch {
-		case !known:
+		case own.Flag == "":
 			x.Withheld = g.Name + " has no flag for it"
 		case i == 0:
 			if own.Flag != c.Flag && own.To == "" && c.To != "" { // a switch that turned the setting off

@@ -232,17 +232,22 @@ func poolBeforeSlots(r *engine.Run, p *pool, slots, need int, noRoom string, ful
 	case both.gain.pointless():
 		fix.Withheld = both.gain.because(fmt.Sprintf("a larger pool gains nothing here, not even with %d slots", with))
 	case full:
-		fix.Command += fmt.Sprintf("; with the larger pool, and only then, --max-num-seqs %d", with)
+		fix.Command += "; with the larger pool, and only then, --max-num-seqs " + slotsFlag(r.Facts, with)
 		fix.Why += fmt.Sprintf(" The pool alone does not end the queue; %d slots are the next change.", with)
 	default:
 		fix = both.fix
 		fix.Also = []engine.Change{{Flag: "--max-num-seqs", From: strconv.Itoa(slots), To: strconv.Itoa(with)}}
-		fix.Command += fmt.Sprintf("; in the same restart change --max-num-seqs %d to %d", slots, with)
+		fix.Command += fmt.Sprintf("; in the same restart change --max-num-seqs %s to %s", slotsFlag(r.Facts, slots), slotsFlag(r.Facts, with))
 		fix.Why += fmt.Sprintf(" The pool alone does not end the queue; %d slots use it.", with)
 		fix.Costs = append(fix.Costs, slowerTokens(both.gain))
 	}
-	fix.Rejected = append([]engine.Rejected{{What: fmt.Sprintf("--max-num-seqs %d alone", need), Why: noRoom}}, fix.Rejected...)
+	fix.Rejected = append([]engine.Rejected{{What: "--max-num-seqs " + slotsFlag(r.Facts, need) + " alone", Why: noRoom}}, fix.Rejected...)
 	return fix
+}
+
+// slotsFlag formats the value of --max-num-seqs with which a rank has a number of slots.
+func slotsFlag(f *engine.Facts, slots int) string {
+	return f.FlagValue("--max-num-seqs", strconv.Itoa(slots))
 }
 
 // withSlots returns a run whose server has another number of slots.

@@ -12,7 +12,7 @@ import (
 const costRestart = "one restart: no requests are served while the model loads and warms up"
 
 // flagFix returns the change of one flag, with a restart as its first cost. from is the
-// current value, "" if unknown.
+// current value of a rank, "" if unknown.
 func flagFix(f *engine.Facts, flag, from, to string, source engine.Source, why string, costs ...string) *engine.Fix {
 	return &engine.Fix{
 		Kind: engine.KindFlag, Flag: flag, From: from, To: to, Command: setFlag(f, flag, from, to, source),
@@ -20,9 +20,10 @@ func flagFix(f *engine.Facts, flag, from, to string, source engine.Source, why s
 	}
 }
 
-// setFlag describes the change of one flag: an edit of the launch command or the config file
-// if known, else a restart with the flag.
+// setFlag describes the change of one flag from and to a rank's values: an edit of the launch
+// command or the config file if known, else a restart with the flag.
 func setFlag(f *engine.Facts, flag, from, to string, source engine.Source) string {
+	from, to = f.FlagValue(flag, from), f.FlagValue(flag, to)
 	with := flag
 	if to != "" {
 		with += " " + to

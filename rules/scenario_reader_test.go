@@ -131,6 +131,10 @@ func (c *scenario) setFacts(words []string) error {
 			f.TensorParallel = know(int(n))
 		case "dp":
 			f.DataParallel = know(int(n))
+		case "engine":
+			f.Engine = know(v)
+		case "divided": // the data-parallel ranks that share the flags' numbers
+			f.DividedBy = int(n)
 		case "util":
 			f.GPUMemoryUtilization = know(n)
 		case "kv_dtype":
@@ -223,7 +227,7 @@ var (
 	bucketsITL     = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, math.Inf(1)}
 	bucketsRequest = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680, math.Inf(1)}
 
-	bucketsPrompt  = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, math.Inf(1)}
+	bucketsPrompt = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, math.Inf(1)}
 
 	scenarioBuckets = map[engine.Hist][]float64{engine.HistITL: bucketsITL, engine.HistPrefill: bucketsRequest, engine.HistIterationTokens: boundsSteps, engine.HistPromptTokens: bucketsPrompt}
 )

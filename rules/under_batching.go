@@ -256,8 +256,9 @@ func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) 
 			bound, figure.Counted(to, "request"), figure.Count(now)),
 	}
 	if full {
-		fix.Command += fmt.Sprintf("; raise --max-num-seqs to %d with it", engine.SlotsWithin(room))
-		reject(fix, fmt.Sprintf("--max-num-seqs %d alone", engine.SlotsWithin(room)), "no request waits for a slot: more slots stay empty until the clients send more at once")
+		slots := slotsFlag(r.Facts, engine.SlotsWithin(room))
+		fix.Command += "; raise --max-num-seqs to " + slots + " with it"
+		reject(fix, "--max-num-seqs "+slots+" alone", "no request waits for a slot: more slots stay empty until the clients send more at once")
 	}
 	if to <= now*(1+gainFloor) {
 		fix.To, fix.Command = fix.From, "send more requests at once"

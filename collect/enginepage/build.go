@@ -111,11 +111,13 @@ func (b *build) note(s string) {
 	}
 }
 
-// pickModel returns the wanted model if the page has it, else the one with the most series,
-// the first by name among equals; "" if no series names a model.
-func (b *build) pickModel(wanted string) string {
-	if _, ok := b.models[wanted]; ok {
-		return wanted
+// pickModel returns the first of the wanted models that the page has, else the one with the most
+// series, the first by name among equals; "" if no series names a model.
+func (b *build) pickModel(wanted ...string) string {
+	for _, name := range wanted {
+		if _, ok := b.models[name]; ok {
+			return name
+		}
 	}
 	best := ""
 	for name, series := range b.models {

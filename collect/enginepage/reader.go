@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,8 @@ var (
 // for the next page, so it must not be used concurrently. It never changes a page that
 // it returned.
 type Reader struct {
-	model    string
+	model    string // wanted, "" for none
+	picked   string // of the last page
 	dialects []*Dialect
 	table    *table // of the engine of the last page
 	filter   *promtext.Filter
@@ -37,7 +39,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader of the pages of the given engines, at least one, for the series of one served
-// model; "" selects the model with the most series.
+// model; "" selects the model with the most series on the first page, and keeps to it.
 func NewReader(model string, dialects ...*Dialect) *Reader {
 	r := &Reader{model: model, dialects: dialects}
 	r.use(dialects[0])
@@ -61,9 +63,8 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 		return err
 	}
 	samples := r.families.Samples
-	if n := len(samples); n > 0 && strings.HasSuffix(samples[n-1].Name, "_bucket") {
-		// Every exporter writes _count after the buckets.
-		return fmt.Errorf("%w: it ends within the histogram %s", promtext.ErrTruncated, strings.TrimSuffix(samples[n-1].Name, "_bucket"))
+	if family, bucket := lastBucket(samples); bucket {
+		return fmt.Errorf("%w: it ends within the histogram %s", promtext.ErrTruncated, family)
 	}
 	b := &r.build
 	b.reset(r.table)
@@ -97,6 +98,25 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 	return nil
 }
 
+// lastBucket reports whether a page ends within a histogram: with a bucket other than the last, or without the count
+// that Python writes after the buckets. Rust's client writes it before them.
+func lastBucket(samples []promtext.Sample) (family string, found bool) {
+	if len(samples) == 0 {
+		return "", false
+	}
+	last := samples[len(samples)-1]
+	family, bucket := strings.CutSuffix(last.Name, "_bucket")
+	if !bucket {
+		return "", false
+	}
+	own := slices.DeleteFunc(slices.Clone(last.Labels), func(l promtext.Label) bool { return l.Name == "le" })
+	counted := slices.ContainsFunc(samples, func(s promtext.Sample) bool {
+		return s.Name == family+"_count" && slices.Equal(s.Labels, own)
+	})
+	bound, err := strconv.ParseFloat(last.Label("le"), 64)
+	return family, !counted || err != nil || !math.IsInf(bound, 1)
+}
+
 // maxNoted is the most notes of one kind, and the most names in one.
 const maxNoted = 3
 
@@ -109,7 +129,8 @@ func (r *Reader) selectNames(p *engine.Page) bool {
 			b.models[name]++
 		}
 	}
-	wanted := b.pickModel(r.model)
+	wanted := b.pickModel(r.model, r.picked)
+	r.picked = wanted
 	p.Model = Clip(wanted)
 	for name := range b.models {
 		p.Models = append(p.Models, Clip(name))

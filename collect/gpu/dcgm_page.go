@@ -3,6 +3,7 @@ package gpu
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -79,6 +80,11 @@ func dcgmMetrics() []dcgmMetric {
 		{"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", clockEvents, 1, sharedGPU},
 	}
 }
+
+// shares are the readings between 0 and 1, by up to roundedUp above it.
+var shares = [...]engine.GPUField{engine.GPUUtil, engine.GPUMemUtil, engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive}
+
+const roundedUp = 0.01
 
 // dcgmReader reads pages. It is not safe for concurrent use.
 type dcgmReader struct {
@@ -220,6 +226,8 @@ func (r *dcgmRow) read(metrics []dcgmMetric, whole *dcgmRow) {
 			if r.why[m.field] == "" {
 				r.why[m.field] = "the page has no " + m.name + ": add it to the exporter's counters file"
 			}
+		case slices.Contains(shares[:], m.field) && v/m.unit > 1+roundedUp:
+			r.why[m.field] = fmt.Sprintf("%s is %g, which is no share of a GPU", m.name, v)
 		default:
 			r.setReading(m, v)
 		}

@@ -321,3 +321,49 @@ func BenchmarkDCGMPage(b *testing.B) {
 		}
 	}
 }
+
+// TestDCGMOddPages reads pages that another exporter than NVIDIA's may write. Each has a GPU at 50 % and 300 W.
+func TestDCGMOddPages(t *testing.T) {
+	const util, power = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"
+	const gpu = `{gpu="0",UUID="GPU-1",modelName="NVIDIA H100 80GB HBM3"}`
+	for _, c := range []struct{ name, page, lacks, why string }{
+		{"plain", util + gpu + " 50\n" + power + gpu + " 300\n", "", ""},
+		{"OpenMetrics, exemplar, timestamp", "# TYPE x gauge\n" + util + gpu + " 50 1395066363.5\n" + power + gpu + " 300 # {a=\"}\"} 1\n# EOF\n", "", ""},
+		{"carriage returns and exponents", util + gpu + " 5E1\r\n" + power + gpu + " 3e+2\r\n# EOF\r\n", "", ""},
+		{"another order of labels, empty ones", util + `{ modelName="NVIDIA H100 80GB HBM3", pod="", uuid="GPU-1", gpu="0", }` + " 50\n" + power + gpu + " 300\n", "", ""},
+		{"quoted names", `{"` + util + `",gpu="0",UUID="GPU-1"} 50` + "\n" + `{ "` + power + `" , gpu="0", UUID="GPU-1"} 300` + "\n", "", ""},
+		{"twice, and of two pods", util + gpu + " 50\n" + util + gpu + " 70\n" + power + `{gpu="0",UUID="GPU-1",pod="a"} 300` + "\n" + power + `{gpu="0",UUID="GPU-1",pod="b"} 300` + "\n", "", ""},
+		{"series of no device", util + gpu + " 50\n" + util + `{gpu="x",UUID="GPU-2"} 1` + "\n" + util + `{gpu="0"} 1` + "\n" + util + " 1\n" + power + gpu + " 300\n", "", ""},
+		{"NaN", util + gpu + " NaN\n" + power + gpu + " 300\n", util, "no " + util},
+		{"infinite", util + gpu + " +Inf\n" + power + gpu + " 300\n", util, "no " + util},
+		{"negative", util + gpu + " 50\n" + power + gpu + " -1\n", power, "no " + power},
+		{"blank", util + gpu + " 50\n" + power + gpu + " 1.8446744073709552e+19\n", power, "no " + power},
+		{"no percentage", util + gpu + " 65535\n" + power + gpu + " 300\n", util, util + " is 65535"},
+		{"in place of no percentage", util + gpu + " 65535\nDCGM_FI_PROF_GR_ENGINE_ACTIVE" + gpu + " 0.5\n" + power + gpu + " 300\n", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, _ := openPage(t, &exporter{page: c.page}, "")
+			r, err := s.Read(t.Context())
+			if err != nil || len(r.Devices) != 1 {
+				t.Fatalf("%d devices: %v", len(r.Devices), err)
+			}
+			want := map[engine.GPUField]float64{engine.GPUUtil: 0.5, engine.GPUPowerW: 300}
+			switch c.lacks {
+			case util:
+				delete(want, engine.GPUUtil)
+			case power:
+				delete(want, engine.GPUPowerW)
+			}
+			if diff := cmp.Diff(want, presentFields(r.Devices[0])); diff != "" {
+				t.Errorf("fields (-want +got):\n%s", diff)
+			}
+			told := false
+			for _, m := range s.Missing() {
+				told = told || strings.Contains(m.Reason, c.why)
+			}
+			if !told {
+				t.Errorf("missing %v, want the reason %q", s.Missing(), c.why)
+			}
+		})
+	}
+}

@@ -52,8 +52,12 @@ func pages(series model.Matrix, r Range) []Page {
 			classic[family] = true
 		}
 	}
+	bounds := map[string][]float64{} // of the native ones
 	for _, s := range series {
 		name := string(s.Metric[model.MetricNameLabel])
+		if len(s.Histograms) > 0 && !classic[name] && bounds[name] == nil {
+			bounds[name] = commonBounds(name, series)
+		}
 		if name == "up" {
 			for _, v := range s.Values {
 				if v.Value == 0 {
@@ -71,7 +75,7 @@ func pages(series model.Matrix, r Range) []Page {
 			continue
 		}
 		for _, v := range s.Histograms {
-			writeHistogram(at(v.Timestamp), name, s.Metric, v.Histogram)
+			writeHistogram(at(v.Timestamp), name, s.Metric, v.Histogram, bounds[name])
 		}
 	}
 	var out []Page
@@ -130,16 +134,54 @@ func writeSample(b *bytes.Buffer, series string, value float64) {
 	b.WriteByte('\n')
 }
 
-// writeHistogram writes a native histogram, such as Prometheus makes of a classic one where it is
-// so configured, with the buckets that it has.
-func writeHistogram(b *bytes.Buffer, name string, labels model.Metric, h *model.SampleHistogram) {
-	with := labels.Clone()
-	total := 0.0
-	for _, bucket := range h.Buckets {
-		if total += float64(bucket.Count); math.IsInf(float64(bucket.Upper), 1) {
-			continue // that bucket stands below
+// commonBounds returns the bounds at which every histogram of a family can be counted, in ascending order. Prometheus
+// leaves out the empty buckets of a native histogram, so that those of two ranks and of two scrapes differ; and it
+// halves their number where they become too many, so that a bound may lie within a bucket of another.
+func commonBounds(name string, series model.Matrix) []float64 {
+	type bucket struct{ lower, upper float64 }
+	found := map[bucket]bool{}
+	for _, s := range series {
+		if string(s.Metric[model.MetricNameLabel]) != name {
+			continue
 		}
-		with[model.BucketLabel] = model.LabelValue(strconv.FormatFloat(float64(bucket.Upper), 'g', -1, 64))
+		for _, v := range s.Histograms {
+			for _, b := range v.Histogram.Buckets {
+				if lower, upper := float64(b.Lower), float64(b.Upper); lower < upper {
+					found[bucket{lower, upper}] = true
+				}
+			}
+		}
+	}
+	var bounds []float64
+	for b := range found {
+		if b.lower > 0 {
+			bounds = append(bounds, b.lower)
+		}
+		if !math.IsInf(b.upper, 1) {
+			bounds = append(bounds, b.upper)
+		}
+	}
+	slices.Sort(bounds)
+	buckets := slices.SortedFunc(maps.Keys(found), func(a, b bucket) int { return cmp.Compare(a.lower, b.lower) })
+	covered := math.Inf(-1) // up to where the buckets that begin below a bound reach
+	return slices.DeleteFunc(slices.Compact(bounds), func(bound float64) bool {
+		for len(buckets) > 0 && buckets[0].lower < bound {
+			covered, buckets = max(covered, buckets[0].upper), buckets[1:]
+		}
+		return covered > bound
+	})
+}
+
+// writeHistogram writes a native histogram, such as Prometheus makes of a classic one where it is
+// so configured, with the bounds that the histograms of its family have in common.
+func writeHistogram(b *bytes.Buffer, name string, labels model.Metric, h *model.SampleHistogram, bounds []float64) {
+	with := labels.Clone()
+	total, buckets := 0.0, h.Buckets
+	for _, bound := range bounds {
+		for len(buckets) > 0 && float64(buckets[0].Upper) <= bound {
+			total, buckets = total+float64(buckets[0].Count), buckets[1:]
+		}
+		with[model.BucketLabel] = model.LabelValue(strconv.FormatFloat(bound, 'g', -1, 64))
 		writeSample(b, seriesText(name+"_bucket", with), total)
 	}
 	with[model.BucketLabel] = "+Inf"

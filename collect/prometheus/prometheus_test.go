@@ -375,6 +375,65 @@ func TestNativeHistogram(t *testing.T) {
 	}
 }
 
+// Prometheus leaves out empty buckets, and halves the resolution of a histogram that has too many: the buckets of ranks
+// and of scrapes differ, and have to be summed nevertheless.
+func TestNativeHistogramsOfRanks(t *testing.T) {
+	const series = "vllm:time_to_first_token_seconds"
+	inf := math.Inf(1)
+	type buckets [][3]float64 // lower, upper, count
+	of := func(rank string, scrapes ...buckets) *model.SampleStream {
+		s := &model.SampleStream{Metric: model.Metric{model.MetricNameLabel: series, model.JobLabel: "vllm", model.InstanceLabel: "gpu-7:8000", "engine": model.LabelValue(rank)}}
+		for i, list := range scrapes {
+			h := &model.SampleHistogram{Sum: 1}
+			for _, b := range list {
+				h.Count += model.FloatString(b[2])
+				h.Buckets = append(h.Buckets, &model.HistogramBucket{Lower: model.FloatString(b[0]), Upper: model.FloatString(b[1]), Count: model.FloatString(b[2])})
+			}
+			s.Histograms = append(s.Histograms, model.SampleHistogramPair{Timestamp: at(15 * i), Histogram: h})
+		}
+		return s
+	}
+	for _, c := range []struct {
+		name  string
+		ranks []*model.SampleStream
+		want  []string // of each scrape, bound:count of each rank
+	}{
+		{
+			"empty buckets", []*model.SampleStream{of("0", buckets{{1, 2, 3}}, buckets{{1, 2, 3}, {4, 8, 1}}), of("1", buckets{{2, 4, 5}}, buckets{{2, 4, 5}, {8, inf, 2}})},
+			[]string{"1:0 2:3 4:3 8:3 +Inf:3 1:0 2:0 4:5 8:5 +Inf:5", "1:0 2:3 4:3 8:4 +Inf:4 1:0 2:0 4:5 8:5 +Inf:7"},
+		},
+		{
+			"a coarser schema", []*model.SampleStream{of("0", buckets{{1, 1.5, 3}, {1.5, 2, 1}, {2, 3, 1}}), of("1", buckets{{1, 2, 4}})},
+			[]string{"1:0 2:4 3:5 +Inf:5 1:0 2:4 3:4 +Inf:4"},
+		},
+		{
+			"coarser later", []*model.SampleStream{of("0", buckets{{1, 1.5, 3}, {1.5, 2, 1}}, buckets{{1, 2, 4}, {4, 8, 1}})},
+			[]string{"1:0 2:4 4:4 8:4 +Inf:4", "1:0 2:4 4:4 8:5 +Inf:5"},
+		},
+		{"a zero bucket", []*model.SampleStream{of("0", buckets{{-1e-9, 1e-9, 2}, {1, 2, 1}}), of("1", buckets{{1, 2, 1}})}, []string{"1e-09:2 1:2 2:3 +Inf:3 1e-09:0 1:0 2:1 +Inf:1"}},
+		{"none yet", []*model.SampleStream{of("0", nil)}, []string{"+Inf:0"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			source, _ := answering(t, model.Matrix(c.ranks))
+			list, err := pagesOf(t, source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range list {
+				var counts []string
+				for _, m := range regexp.MustCompile(`_bucket{.*le="(.*?)"} (.*)`).FindAllStringSubmatch(string(p.Text), -1) {
+					counts = append(counts, m[1]+":"+m[2])
+				}
+				got = append(got, strings.Join(counts, " "))
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestErrorsSayTheNextStep(t *testing.T) {
 	answer := func(code int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

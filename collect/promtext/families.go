@@ -11,7 +11,7 @@ import (
 type Label struct{ Name, Value string }
 
 // Series is the identity of a sample: a wire name (with _total, _bucket, …) and
-// its labels, sorted by name. A Series is immutable, and the same series has the
+// its labels, sorted by name; a label without a value is none. A Series is immutable, and the same series has the
 // same pointer from one page to the next.
 type Series struct {
 	Name   string
@@ -92,7 +92,7 @@ func (u *unseen) block() []byte {
 // block holds what expfmt parsed of the text between braces.
 type block struct {
 	labels []Label
-	sorted bool   // labels are sorted and distinct
+	sorted bool   // labels are sorted and distinct, and have values
 	name   string // metric name if it is within the braces
 }
 

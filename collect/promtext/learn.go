@@ -77,6 +77,7 @@ func (f *Families) identify(u *unseen) error {
 				return fmt.Errorf("%w: line %d: duplicate label %q", ErrMalformed, u.line, b.labels[i].Name)
 			}
 		}
+		b.labels = slices.DeleteFunc(b.labels, func(l Label) bool { return l.Value == "" })
 	}
 	s := f.intern(name, b.labels)
 	f.known[text] = s

@@ -134,9 +134,9 @@ func (f *Families) sample(text []byte, line int, filter *Filter) error {
 // {"name",label="value"}.
 func nameOf(text []byte) []byte {
 	if len(text) > 0 && text[0] == '{' {
-		if len(text) > 1 && text[1] == '"' {
-			if end := bytes.IndexByte(text[2:], '"'); end >= 0 {
-				return text[2 : 2+end]
+		if name, quoted := bytes.CutPrefix(bytes.TrimLeft(text[1:], " \t"), []byte{'"'}); quoted {
+			if end := bytes.IndexByte(name, '"'); end >= 0 {
+				return name[:end]
 			}
 		}
 		return nil

@@ -81,6 +81,8 @@ func TestParse(t *testing.T) {
 		{"braces, quotes and commas in values", `a{x="}{,=\" \\ \n",y="#"} 1` + "\n", []flat{{`a{x="}{,=\" \\ \n",y="#"}`, 1}}},
 		{"label order", "a{y=\"2\",x=\"1\"} 1\n", []flat{{`a{x="1",y="2"}`, 1}}},
 		{"quoted name", "{\"a\",x=\"1\"} 1\n{\"a\"} 2\n{\"b\"} 3\n", []flat{{`a{x="1"}`, 1}, {"a", 2}}},
+		{"quoted name between blanks", "{ \"a\" , x = \"1\" } 1\n{\t\"b\"} 3\n", []flat{{`a{x="1"}`, 1}}},
+		{"empty label values", "a{x=\"\",y=\"2\"} 1\na{x=\"1\",z=\"\"} 2\na{x=\"\"} 3\n", []flat{{`a{y="2"}`, 1}, {`a{x="1"}`, 2}, {"a", 3}}},
 		{"values", "a{v=\"1\"} NaN\na{v=\"2\"} +Inf\na{v=\"3\"} -Inf\na{v=\"4\"} 1.79e+09\na{v=\"5\"} -0\na{v=\"6\"} 1e-400\n",
 			[]flat{{`a{v="1"}`, math.NaN()}, {`a{v="2"}`, math.Inf(1)}, {`a{v="3"}`, math.Inf(-1)}, {`a{v="4"}`, 1.79e9}, {`a{v="5"}`, 0}, {`a{v="6"}`, 0}}},
 		{"UTF-8", "a{x=\"Größe 模型\"} 1\n", []flat{{`a{x="Größe 模型"}`, 1}}},
@@ -188,6 +190,17 @@ func TestDuplicatesKeepTheFirst(t *testing.T) {
 		if len(f.Duplicates) != 2 || f.Duplicates[0] != f.Samples[0].Series || f.Duplicates[1] != f.Samples[0].Series {
 			t.Errorf("duplicates %v, want the first series twice", f.Duplicates)
 		}
+	}
+}
+
+// A label without a value is none: Prometheus takes the series for the same.
+func TestEmptyLabelsMakeNoOtherSeries(t *testing.T) {
+	var f Families
+	if err := Parse([]byte("a{x=\"1\"} 1\na{x=\"1\",pod=\"\"} 2\n"), familyFilter("a"), &f); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Samples) != 1 || f.Samples[0].Value != 1 || len(f.Duplicates) != 1 {
+		t.Errorf("samples %v, duplicates %v", flatten(&f), f.Duplicates)
 	}
 }
 

@@ -47,6 +47,16 @@ var destinations = map[string]string{
 	"tensor_parallel_size": "tp_size", "pipeline_parallel_size": "pp_size", "data_parallel_size": "dp_size",
 }
 
+// attentionRanks returns the ranks of attention data parallelism, among which SGLang divides the slots and the tokens
+// of a prefill, 1 without it. Before --attn-dp-size they were those of --dp-size.
+func attentionRanks(args map[string]string) int {
+	ranks, _ := strconv.Atoi(args["attn_dp_size"])
+	if ranks < 2 && args["enable_dp_attention"] == "true" {
+		ranks, _ = strconv.Atoi(args["data_parallel_size"])
+	}
+	return max(1, ranks)
+}
+
 // info reads the arguments behind facts from an answer of /server_info, as SGLang resolved them.
 func info(body []byte, to *facts.ServerAnswers) error {
 	var all map[string]json.RawMessage
@@ -89,8 +99,15 @@ func info(body []byte, to *facts.ServerAnswers) error {
 			Slots int `json:"effective_max_running_requests_per_dp"`
 		} `json:"internal_states"`
 	}
+	ranks := attentionRanks(args)
 	if json.Unmarshal(body, &states) == nil && len(states.States) > 0 && states.States[0].Slots > 0 {
-		args["max_num_seqs"] = strconv.Itoa(states.States[0].Slots)
+		slots := states.States[0].Slots
+		if given, err := strconv.Atoi(args["max_num_seqs"]); err != nil || max(1, given/ranks) != slots {
+			args["max_num_seqs"] = strconv.Itoa(slots * ranks)
+		}
+	}
+	if budget, err := strconv.Atoi(args["max_num_batched_tokens"]); err == nil && budget > 0 {
+		args["max_num_batched_tokens"] = strconv.Itoa(budget * ranks) // resolved to one rank's
 	}
 	if to.Version == "" && len(args) == 0 {
 		return errors.New("/server_info names none of the settings that are looked for")

@@ -33,6 +33,18 @@ func TestServerInfo(t *testing.T) {
 	if err := info([]byte(`{"version":"0.5.3","max_running_requests":null,"internal_states":[{"effective_max_running_requests_per_dp":2048}]}`), &open); err != nil || open.Args["max_num_seqs"] != "2048" {
 		t.Errorf("slots %q, %v", open.Args["max_num_seqs"], err)
 	}
+	// They are one rank's, and so is the chunk of a prefill as SGLang resolved it: the flags are of all attention ranks.
+	for _, tt := range []struct{ body, slots, budget string }{
+		{`{"attn_dp_size":4,"dp_size":1,"enable_dp_attention":true,"max_running_requests":66,"chunked_prefill_size":2048,"internal_states":[{"effective_max_running_requests_per_dp":16}]}`, "66", "8192"},
+		{`{"attn_dp_size":4,"dp_size":1,"max_running_requests":null,"chunked_prefill_size":-1,"internal_states":[{"effective_max_running_requests_per_dp":2048}]}`, "8192", "-1"},
+		{`{"dp_size":2,"enable_dp_attention":true,"max_running_requests":64,"chunked_prefill_size":2048,"internal_states":[{"effective_max_running_requests_per_dp":20}]}`, "40", "4096"},
+		{`{"dp_size":2,"enable_dp_attention":false,"max_running_requests":64,"chunked_prefill_size":2048,"internal_states":[{"effective_max_running_requests_per_dp":64}]}`, "64", "2048"},
+	} {
+		var got facts.ServerAnswers
+		if err := info([]byte(tt.body), &got); err != nil || got.Args["max_num_seqs"] != tt.slots || got.Args["max_num_batched_tokens"] != tt.budget {
+			t.Errorf("%s: %v, %v", tt.body, got.Args, err)
+		}
+	}
 	for _, bad := range []string{"", "[]", "{}", `{"detail":"Not Found"}`} {
 		if err := info([]byte(bad), new(facts.ServerAnswers)); err == nil {
 			t.Errorf("%q is accepted", bad)

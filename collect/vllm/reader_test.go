@@ -435,6 +435,13 @@ func TestHistograms(t *testing.T) {
 	}{
 		{"plain", "@_bucket{le=\"1\"} 2\n@_bucket{le=\"+Inf\"} 3\n@_sum 4\n@_count 3\n",
 			stat.Histogram{Bounds: []float64{1, inf}, Cumulative: []float64{2, 3}, Sum: 4, Count: 3, OK: true}, ""},
+		{"buckets behind the count, as Rust writes them", "@_sum 4\n@_count 3\n@_bucket{le=\"1\"} 2\n@_bucket{le=\"+Inf\"} 3\n# EOF\n",
+			stat.Histogram{Bounds: []float64{1, inf}, Cumulative: []float64{2, 3}, Sum: 4, Count: 3, OK: true}, ""},
+		{"exponents and carriage returns", "@_bucket{le=\"1e0\"} 2.0E+0\r\n@_bucket{le=\"+Inf\"} 3e0 1395066363000\r\n@_sum 4\r\n@_count 3\r\n",
+			stat.Histogram{Bounds: []float64{1, inf}, Cumulative: []float64{2, 3}, Sum: 4, Count: 3, OK: true}, ""},
+		{"+Inf of one engine missing", "@_bucket{engine=\"0\",le=\"1\"} 2\n@_count{engine=\"0\"} 3\n@_bucket{engine=\"1\",le=\"1\"} 2\n@_bucket{engine=\"1\",le=\"+Inf\"} 3\n@_count{engine=\"1\"} 3\n@_sum 4\n",
+			stat.Histogram{Sum: 4, Count: 6, OK: true}, "different buckets"},
+		{"+Inf missing, without a count", "@_bucket{le=\"1\"} 2\n@_sum 4\n", stat.Histogram{}, "no count"},
 		{"buckets in disorder", "@_bucket{le=\"+Inf\"} 3\n@_bucket{le=\"2\"} 2\n@_bucket{le=\"1\"} 1\n@_sum 4\n@_count 3\n",
 			stat.Histogram{Bounds: []float64{1, 2, inf}, Cumulative: []float64{1, 2, 3}, Sum: 4, Count: 3, OK: true}, ""},
 		{"no +Inf", "@_bucket{le=\"1\"} 2\n@_sum 4\n@_count 3\n",
@@ -501,6 +508,41 @@ vllm:cache_config_info{engine="0",block_size="16"} 1
 				t.Errorf("notes %q", p.Notes)
 			}
 		})
+	}
+}
+
+// Two models behind one address: the one that was read is read on, although the other has more series by then.
+func TestTheModelThatWasReadIsReadOn(t *testing.T) {
+	const first = "vllm:num_requests_running{model_name=\"b\"} 2\nvllm:num_requests_waiting{model_name=\"b\"} 2\nvllm:num_requests_running{model_name=\"a\"} 1\n"
+	r := newReader("")
+	for i, c := range []struct{ page, model string }{
+		{first, "b"},
+		{first + "vllm:num_requests_waiting{model_name=\"a\"} 1\nvllm:generation_tokens_total{model_name=\"a\"} 1\n", "b"},
+		{"vllm:num_requests_running{model_name=\"a\"} 1\n", "a"}, // b was unloaded
+	} {
+		var p engine.Page
+		if err := r.Parse([]byte(c.page), &p); err != nil || p.Model != c.model {
+			t.Errorf("page %d: model %q, %v; want %q", i+1, p.Model, err, c.model)
+		}
+	}
+}
+
+// A page that Rust's client writes ends with buckets, and may be cut off within them.
+func TestAPageThatEndsWithBuckets(t *testing.T) {
+	const counted = "vllm:time_to_first_token_seconds_sum{engine=\"0\"} 4\nvllm:time_to_first_token_seconds_count{engine=\"0\"} 3\n"
+	for _, c := range []struct {
+		name, page string
+		whole      bool
+	}{
+		{"whole", counted + "vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"1\"} 2\nvllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"+Inf\"} 3\n", true},
+		{"within", counted + "vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"1\"} 2\n", false},
+		{"of another series", counted + "vllm:time_to_first_token_seconds_bucket{engine=\"1\",le=\"+Inf\"} 3\n", false},
+		{"without a count", "vllm:time_to_first_token_seconds_bucket{le=\"+Inf\"} 3\n", false},
+	} {
+		err := newReader("").Parse([]byte(c.page), new(engine.Page))
+		if c.whole != (err == nil) || !c.whole && !errors.Is(err, promtext.ErrTruncated) {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }
 

@@ -130,7 +130,7 @@ func (r *resolver) parallel() {
 	}
 	switch {
 	case f.DataParallel.Known && f.DataParallel.Source != engine.FromDefault:
-		if ranks > 1 && ranks != f.DataParallel.Value {
+		if r.in.Page != nil && ranks != f.DataParallel.Value {
 			f.DataParallel.Note = fmt.Sprintf("this page shows %d of them", ranks)
 		}
 	case r.in.Page != nil:
@@ -139,13 +139,13 @@ func (r *resolver) parallel() {
 		f.DataParallel = engine.Know(1, engine.FromDefault, "assumed")
 	}
 	f.ExpertParallel = lookup(r, "enable_expert_parallel", "", asBool)
+	r.attentionRanks()
 	if n, ok := r.discoveredInt("api_server_count"); ok {
 		f.APIServerCount = n
 	} else if n, ok := r.madeInt("api_server_count"); ok && n > 0 {
 		f.APIServerCount = engine.Know(n, engine.FromDerived, madeNote)
 	} else if r.launched() {
-		// vLLM starts as many API servers as it has data-parallel ranks.
-		f.APIServerCount = engine.Know(f.DataParallel.Value, engine.FromDefault, "")
+		f.APIServerCount = engine.Know(r.usualAPIServers(), engine.FromDefault, "")
 	} else {
 		f.APIServerCount = engine.Fact[int]{Note: "the launch command is not readable"}
 	}
@@ -169,6 +169,47 @@ func (r *resolver) parallel() {
 	case read == 0 && pod > 0 && pod != n:
 		f.GPUCount.Note += fmt.Sprintf("; the server's pod has %d GPUs", pod)
 	}
+}
+
+// usualAPIServers returns how many API servers answer at the server's address unless the launch says it. vllm serve
+// starts as many as the data-parallel ranks that they balance: all, those of this machine (hybrid), or one (external);
+// the module starts one (entrypoints/cli/serve.py and openai/api_server.py of 0.32), and so do other engines.
+func (r *resolver) usualAPIServers() int {
+	switch {
+	case r.eng.ID != catalog.VLLM, strings.Contains(r.in.LaunchText, "api_server"):
+		return 1
+	case r.in.Page == nil:
+		return r.f.DataParallel.Value
+	}
+	return max(1, len(r.in.Page.Ranks))
+}
+
+// attentionRanks resolves SGLang's attention data parallelism: --attn-dp-size, before it --dp-size with
+// --enable-dp-attention. Its ranks are parts of one tensor-parallel group, each with a scheduler and a pool of its own;
+// their experts are spread over all of them (srt/runtime_context.py of 0.5.23).
+func (r *resolver) attentionRanks() {
+	f := &r.f
+	n, _ := r.discoveredInt("attn_dp_size")
+	if text, _, _ := r.discovered("enable_dp_attention"); n.Value < 2 && text == "true" {
+		n, _ = r.discoveredInt("data_parallel_size")
+	}
+	if n.Value < 2 {
+		return
+	}
+	f.DividedBy, f.DataParallel = n.Value, n
+	tp := &f.TensorParallel
+	note := fmt.Sprintf("%d GPUs shared by %d attention ranks", tp.Value, n.Value)
+	tp.Value, tp.Note = max(1, tp.Value/n.Value), note
+	f.ExpertParallel = engine.Know(true, n.Source, note)
+}
+
+// perRank returns the part of one rank in a number that the server divides among its ranks.
+func (r *resolver) perRank(fact engine.Fact[int]) engine.Fact[int] {
+	if n := r.f.DividedBy; n > 1 && fact.Known && fact.Value > 0 {
+		fact.Note = strings.TrimPrefix(fmt.Sprintf("%s; %d divided among %d ranks", fact.Note, fact.Value, n), "; ")
+		fact.Value = max(1, fact.Value/n)
+	}
+	return fact
 }
 
 // withholdGPU leaves a GPU that nobody named with its name alone where the tensor parallelism is only assumed: a

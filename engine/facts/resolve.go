@@ -27,7 +27,7 @@ type ServerAnswers struct {
 	Root        string // model path behind it
 	MaxModelLen int
 	// Args has engine arguments from /server_info (dev mode), by canonical name with
-	// underscores.
+	// underscores, as the command line would give them.
 	Args map[string]string
 }
 
@@ -37,10 +37,10 @@ type Setting struct {
 	Source engine.Source `json:"source"` // cmdline, config or env
 }
 
-// LaunchNames are the settings behind facts, named as vLLM's arguments.
+// LaunchNames are the settings behind facts, named as vLLM's arguments, or as SGLang's where vLLM has none.
 var LaunchNames = [...]string{
-	"api_server_count", "async_scheduling", "block_size", "data_parallel_size", "device", "dtype",
-	"enable_chunked_prefill", "enable_expert_parallel", "enable_lora", "enable_prefix_caching", "enforce_eager",
+	"api_server_count", "async_scheduling", "attn_dp_size", "block_size", "data_parallel_size", "device", "dtype",
+	"enable_chunked_prefill", "enable_dp_attention", "enable_expert_parallel", "enable_lora", "enable_prefix_caching", "enforce_eager",
 	"gpu_memory_utilization", "kv_cache_dtype", "kv_unified", "max_lora_rank", "max_loras", "max_model_len", "max_num_batched_tokens",
 	"max_num_seqs", "num_gpu_blocks_override", "performance_mode", "pipeline_parallel_size", "quantization",
 	"speculative_config", "tensor_parallel_size",

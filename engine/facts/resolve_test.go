@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -297,5 +298,108 @@ func TestWhatCannotBeTogetherIsReported(t *testing.T) {
 		if f := Resolve(c.in); len(f.Conflicts) != 1 || !strings.Contains(f.Conflicts[0], c.want) {
 			t.Errorf("%s: conflicts %q, want one with %q", c.name, f.Conflicts, c.want)
 		}
+	}
+}
+
+// TestAttentionRanks resolves a server whose data-parallel ranks share one tensor-parallel group: SGLang divides the
+// numbers of three flags among them.
+func TestAttentionRanks(t *testing.T) {
+	page := pageWith(engine.CacheConfig{})
+	page.Engine = "sglang"
+	page.Ranks = append(page.Ranks, page.Ranks[0], page.Ranks[0], page.Ranks[0])
+	cmdline := func(values ...string) map[string]Setting {
+		out := map[string]Setting{}
+		for i := 0; i < len(values); i += 2 {
+			out[values[i]] = Setting{values[i+1], engine.FromCmdline}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name                               string
+		in                                 Inputs
+		slots, budget, tp, dp, gpus        int
+		was, slotsFlag, budgetFlag, tpFlag string // as the launch has them; slots for twice as many
+	}{
+		{
+			"--attn-dp-size", Inputs{Launch: cmdline("attn_dp_size", "4", "tensor_parallel_size", "8", "max_num_seqs", "66", "max_num_batched_tokens", "8192")},
+			16, 2048, 2, 4, 8, "66", "128", "8192", "8",
+		},
+		{
+			"--enable-dp-attention", Inputs{Launch: cmdline("enable_dp_attention", "true", "data_parallel_size", "4", "tensor_parallel_size", "4", "max_num_seqs", "64", "max_num_batched_tokens", "8192")},
+			16, 2048, 1, 4, 4, "64", "128", "8192", "4",
+		},
+		{
+			"/server_info of 0.5.23", Inputs{Server: ServerAnswers{Args: map[string]string{
+				"enable_dp_attention": "true", "attn_dp_size": "4", "data_parallel_size": "1", "tensor_parallel_size": "4", "max_num_seqs": "64", "max_num_batched_tokens": "8192",
+			}}},
+			16, 2048, 1, 4, 4, "64", "128", "8192", "4",
+		},
+		{
+			"-m is the server's flag", Inputs{Launch: cmdline("attn_dp_size", "4", "tensor_parallel_size", "4", "max_num_batched_tokens", "8192"), Flags: Given{MaxNumSeqs: 64}},
+			16, 2048, 1, 4, 4, "64", "128", "8192", "4",
+		},
+		{
+			"replicas", Inputs{Launch: cmdline("data_parallel_size", "4", "tensor_parallel_size", "2", "max_num_seqs", "64", "max_num_batched_tokens", "8192")},
+			64, 8192, 2, 4, 8, "64", "128", "8192", "2",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.in.Page = page
+			f := Resolve(c.in)
+			if f.MaxNumSeqs.Value != c.slots || f.MaxNumBatchedTokens.Value != c.budget || f.TensorParallel.Value != c.tp || f.DataParallel.Value != c.dp || f.GPUCount.Value != c.gpus {
+				t.Errorf("slots %+v, budget %+v, TP %+v, DP %+v, GPUs %+v", f.MaxNumSeqs, f.MaxNumBatchedTokens, f.TensorParallel, f.DataParallel, f.GPUCount)
+			}
+			for _, want := range []engine.Change{
+				{Flag: "--max-running-requests", From: c.was, To: c.slotsFlag},
+				{Flag: "--chunked-prefill-size", To: c.budgetFlag}, {Flag: "--tensor-parallel-size", To: c.tpFlag},
+			} {
+				from, to := "", map[string]int{"--max-running-requests": 2 * c.slots, "--chunked-prefill-size": c.budget, "--tensor-parallel-size": c.tp}[want.Flag]
+				if want.From != "" {
+					from = strconv.Itoa(c.slots)
+				}
+				if got := f.Change(want.Canonical().Flag, from, strconv.Itoa(to)); got != want {
+					t.Errorf("change %v, want %v", got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestSlotsThatTheFlagDoesNotGive checks that slots which were inferred are those of a rank.
+func TestSlotsThatTheFlagDoesNotGive(t *testing.T) {
+	f := engine.Facts{Engine: engine.Know("sglang", engine.FromMetrics, ""), DividedBy: 4}
+	want := engine.Change{Flag: "--max-running-requests", From: "4", To: "32"}
+	if got := f.Change("--max-num-seqs", "1", "8"); got != want {
+		t.Errorf("change %v, want %v", got, want)
+	}
+}
+
+// TestReplicasBehindOneAddress resolves a server of four data-parallel ranks: one address has all of them, or those of
+// one machine, or one that a balancer outside chooses. Each rank has the slots of the flag.
+func TestReplicasBehindOneAddress(t *testing.T) {
+	launch := map[string]Setting{"data_parallel_size": {"4", engine.FromCmdline}, "max_num_seqs": {"16", engine.FromCmdline}}
+	for _, c := range []struct {
+		name, engine, command string
+		ranks                 int // on the page
+		servers               int
+		note                  string
+	}{
+		{"internal load balancing", "vllm", "vllm serve m --data-parallel-size 4 --max-num-seqs 16", 4, 4, ""},
+		{"hybrid", "vllm", "vllm serve m --data-parallel-size 4 --data-parallel-hybrid-lb --data-parallel-size-local 2 --max-num-seqs 16", 2, 2, "this page shows 2 of them"},
+		{"external", "vllm", "vllm serve m --data-parallel-size 4 --data-parallel-rank 1 --max-num-seqs 16", 1, 1, "this page shows 1 of them"},
+		{"the module starts one API server", "vllm", "python -m vllm.entrypoints.openai.api_server --model m --data-parallel-size 4 --max-num-seqs 16", 4, 1, ""},
+		{"SGLang's default is one", "sglang", "python -m sglang.launch_server --model-path m --dp 4 --max-running-requests 16", 4, 1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := pageWith(engine.CacheConfig{})
+			p.Engine, p.Ranks = c.engine, slices.Repeat(p.Ranks, c.ranks)
+			f := Resolve(Inputs{Engine: c.engine, Launch: launch, LaunchText: c.command, Page: p})
+			if f.MaxNumSeqs.Value != 16 || f.DataParallel.Value != 4 || f.DataParallel.Note != c.note || f.Ranks != c.ranks || f.GPUCount.Value != c.ranks {
+				t.Errorf("slots %+v, DP %+v, %d ranks, GPUs %+v", f.MaxNumSeqs, f.DataParallel, f.Ranks, f.GPUCount)
+			}
+			if f.APIServerCount.Value != c.servers {
+				t.Errorf("API servers %+v, want %d", f.APIServerCount, c.servers)
+			}
+		})
 	}
 }

@@ -32,7 +32,11 @@ func (r *resolver) scheduler() {
 	} else if !f.MaxNumSeqs.Known {
 		f.MaxNumSeqs.Note = strings.TrimPrefix(f.MaxNumSeqs.Note+"; give -m", "; ")
 	}
-	f.MaxNumBatchedTokens = r.doubled(lookup(r, "max_num_batched_tokens", "", asInt))
+	if f.DividedBy > 1 && f.MaxNumSeqs.Known {
+		f.DividedSlots = f.MaxNumSeqs.Value
+	}
+	f.MaxNumSeqs = r.perRank(f.MaxNumSeqs)
+	f.MaxNumBatchedTokens = r.perRank(r.doubled(lookup(r, "max_num_batched_tokens", "", asInt)))
 	f.PrefixCaching = lookup(r, "enable_prefix_caching", r.cache.EnablePrefixCaching, asBool)
 	f.ChunkedPrefill = lookup(r, "enable_chunked_prefill", r.cache.ChunkedPrefill, asBool)
 	f.EnforceEager = lookup(r, "enforce_eager", "", asBool)

@@ -31,6 +31,8 @@ type fake struct {
 	servers []string
 	lacks   func(instance, series string) bool // series that it does not have; nil for none
 	down    string                             // the server that it cannot scrape, "" for none
+	answers map[string]int                     // scrapes of a server that succeed before it is down; all if it has no entry
+	removed map[string]bool                    // the servers that are not scraped at all after these
 	ranks   map[string]int                     // data-parallel ranks of a server, 1 if it has no entry
 	gpus    model.Vector                       // of DCGM exporters; a server's pod has its name
 	flags   func(*attach.Options)              // that the user gives; nil for none
@@ -108,7 +110,15 @@ func (f *fake) matrix(query string) model.Matrix {
 				if name != "up" {
 					s.Metric["model_name"], s.Metric["engine"] = "Qwen/Qwen3-8B", model.LabelValue(strconv.Itoa(rank))
 				}
+				n := 0
 				for t := time.Duration(0); t <= 10*time.Minute; t += 15 * time.Second {
+					if most, few := f.answers[instance]; few && n >= most {
+						if name == "up" && !f.removed[instance] {
+							s.Values = append(s.Values, model.SamplePair{Timestamp: model.TimeFromUnixNano(fakeBegin.Add(t).UnixNano())})
+						}
+						continue
+					}
+					n++
 					s.Values = append(s.Values, model.SamplePair{Timestamp: model.TimeFromUnixNano(fakeBegin.Add(t).UnixNano()), Value: model.SampleValue(at[0] + at[1]*t.Seconds())})
 				}
 				all = append(all, s)
@@ -241,6 +251,22 @@ func TestAServerThatWasDownAllTheTime(t *testing.T) {
 
 // A server whose pod's GPUs are counted has the ceiling and the price of all of them, and one whose host alone has GPUs
 // has neither.
+// A server that answered too seldom to be judged and has been down since is down.
+func TestAServerThatWentDownAtOnce(t *testing.T) {
+	f := fake{servers: numbered(5), removed: map[string]bool{"gpu-02:8000": true, "gpu-03:8000": true}}
+	f.answers = map[string]int{"gpu-00:8000": 1, "gpu-01:8000": 2, "gpu-02:8000": 1, "gpu-03:8000": 2}
+	list, _, err := f.read(t)
+	if err != nil || len(list) != 5 {
+		t.Fatalf("%d servers: %v", len(list), err)
+	}
+	for i := range list {
+		s := &list[i]
+		if _, gone := f.answers[s.Name]; gone != (s.Condition.State == engine.Down) || gone != (s.Outcome == engine.OutcomeUnhealthy) || gone != (i < 4) {
+			t.Errorf("%d. %s: %s, %+v", i+1, s.Name, s.Outcome, s.Condition)
+		}
+	}
+}
+
 func TestGPUsOfAFleet(t *testing.T) {
 	const h100 = "NVIDIA H100 80GB HBM3"
 	gpus := func(pod string, n float64) *model.Sample {

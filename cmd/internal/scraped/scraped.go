@@ -196,8 +196,12 @@ func (o *Options) examine(t prometheus.Target, pages []prometheus.Page, r promet
 	return session.Examine(*h, polls(pages, r), session.End{Duration: r.To.Sub(r.From)}, cli.Version(), record)
 }
 
-// missedScrapes is the number of scrapes without which a server is no longer scraped at the end of a range.
-const missedScrapes = 3
+// A server is no longer scraped at the end of a range without so many scrapes there, or, if one scrape does not tell
+// how often they are, after the time at which Prometheus takes a series for gone.
+const (
+	missedScrapes = 3
+	lookback      = 5 * time.Minute
+)
 
 // polls returns the scrapes of a server as polls. A server that is no longer scraped at the end, such as one
 // whose target was removed, ends with a poll that failed: what it did before is not what it does now.
@@ -213,8 +217,11 @@ func polls(pages []prometheus.Page, r prometheus.Range) []session.Poll {
 			add(p.At.Sub(r.From), string(p.Text), "")
 		}
 	}
-	every := prometheus.Interval(pages)
-	if n := len(pages); every > 0 && r.To.Sub(pages[n-1].At) > missedScrapes*every {
+	silence := lookback
+	if every := prometheus.Interval(pages); every > 0 {
+		silence = missedScrapes * every
+	}
+	if n := len(pages); n > 0 && r.To.Sub(pages[n-1].At) > silence {
 		add(r.To.Sub(r.From), "", "Prometheus no longer scrapes the server")
 	}
 	return out

@@ -131,14 +131,10 @@ func NoCurve(d *engine.Diagnosis) string {
 	return "No curve of the hardware: " + why + "." + ceilingFlags(&d.Facts, why)
 }
 
-// Slots returns the number of slots of a server over all replicas.
+// Slots returns the number of slots of the replicas that are measured: a page need not show all.
 func Slots(f *engine.Facts) stat.Opt {
 	if !f.MaxNumSeqs.Known {
 		return stat.None
 	}
-	ranks := max(1, f.Ranks)
-	if f.DataParallel.Known {
-		ranks = max(ranks, f.DataParallel.Value)
-	}
-	return stat.Some(float64(f.MaxNumSeqs.Value) * float64(ranks))
+	return stat.Some(float64(f.MaxNumSeqs.Value) * float64(max(1, f.Ranks)))
 }

@@ -69,3 +69,13 @@ func TestARecommendationThatMayNotHelpSaysSo(t *testing.T) {
 		}
 	}
 }
+
+// TestSlotsOfTheMeasuredRanks checks that the slots beside the running requests are those of the same ranks.
+func TestSlotsOfTheMeasuredRanks(t *testing.T) {
+	for ranks, want := range map[int]float64{0: 16, 1: 16, 2: 32} {
+		f := engine.Facts{MaxNumSeqs: engine.Know(16, engine.FromCmdline, ""), DataParallel: engine.Know(4, engine.FromCmdline, ""), Ranks: ranks}
+		if got := tuning.Slots(&f); got != stat.Some(want) {
+			t.Errorf("%d of 4 ranks: %v slots, want %v", ranks, got.V, want)
+		}
+	}
+}
