@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -53,6 +54,27 @@ func (h *Managed) Mode() string { return h.by.Mode() }
 
 // Notes returns further facts about the restart for the user, a sentence each.
 func (h *Managed) Notes() []string { return slices.Concat(h.by.Notes(), h.notes) }
+
+// Objects name what changes of the server change of this machine, for serverdir.Store.Claim; none
+// where only the address of the server tells, or a lease in the cluster locks it.
+func (h *Managed) Objects() []string {
+	l := h.by.Launch()
+	switch {
+	case l.Unit != nil:
+		return []string{fmt.Sprintf("unit %s of user %d", l.Unit.Name, l.Unit.UID)}
+	case l.Container != nil:
+		host := strings.TrimPrefix(l.Container.Host, "unix://")
+		if path, err := filepath.EvalSymlinks(host); err == nil {
+			host = path // /var/run is /run
+		}
+		list := []string{fmt.Sprintf("container %s of %s", l.Container.Name, host)}
+		if l.Container.Compose != nil {
+			list = append(list, "file "+l.Container.Compose.Path) // has other services too
+		}
+		return list
+	}
+	return nil
+}
 
 // withKeptValues returns a change whose From values, or for a revert To values, are those
 // of the kept launch.

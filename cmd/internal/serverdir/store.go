@@ -99,8 +99,26 @@ func openStore(root string, id Identity, version string, now func() time.Time) (
 	return s, nil
 }
 
-// unfinishedBeside returns an error for an interrupted run on this server's address in
-// another directory: its name differs if less or more was known of the server.
+// Claim takes the lock of what the run changes too: two servers of different addresses may be
+// one container. The names are the same for all who change it. Nothing may be touched before
+// Claim has succeeded; its errors are those of OpenStore.
+func (s *Store) Claim(objects []string) error {
+	held := s.id.places()
+	s.id.Objects = objects
+	if err := s.lock.take(slices.DeleteFunc(s.id.places(), func(place string) bool { return slices.Contains(held, place) })); err != nil {
+		return err
+	}
+	if err := s.unfinishedBeside(filepath.Dir(s.dir)); err != nil {
+		return err
+	}
+	if err := writeIdentity(s.dir, s.id); err != nil {
+		return &StateError{Dir: s.dir, Err: err}
+	}
+	return nil
+}
+
+// unfinishedBeside returns an error for an interrupted run on this server in another directory:
+// its name differs if less or more was known of the server, or if it was reached elsewhere.
 func (s *Store) unfinishedBeside(root string) error {
 	dirs, err := Dirs(root)
 	if err != nil {
@@ -124,7 +142,7 @@ func (s *Store) unfinishedBeside(root string) error {
 	return nil
 }
 
-// meet reports whether two servers share an address.
+// meet reports whether two servers share an address or an object.
 func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(place string) bool { return slices.Contains(b, place) })
 }
