@@ -10,7 +10,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
-	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -232,11 +231,7 @@ func (h *Managed) make(ctx context.Context, c *manager.Change, w *restartWatch) 
 }
 
 func (h *Managed) untouched(err error) loop.Applied {
-	text := h.by.Launch().Hide(err.Error())
-	if state := new(serverdir.StateError); !errors.As(err, &state) {
-		text += "; nothing was touched"
-	}
-	return loop.Applied{Err: text, Back: h.keptRuns(), Untouched: true}
+	return loop.Applied{Err: untouched(h.by.Launch().Hide(err.Error()), err), Back: h.keptRuns(), Untouched: true}
 }
 
 // takeBack restores the kept configuration after a failed change.
@@ -246,6 +241,12 @@ func (h *Managed) takeBack(why error, a loop.Apply, c *manager.Change, w *restar
 		reason = "it was canceled"
 	}
 	text := "the change could not be made: " + strings.TrimSuffix(reason, ".")
+	switch {
+	case unrecorded(why) && a.Revert:
+		text = "the change was reverted, and then " + reason
+	case unrecorded(why):
+		text = "the change was made, and then " + reason
+	}
 	var back error
 	spared := refused(why) && h.keptRuns()
 	switch {

@@ -179,7 +179,11 @@ func (p *Pilot) end(ctx context.Context, s *loop.Snapshot) error {
 	if p.broken == nil {
 		errs = append(errs, p.journal.End(code, why))
 	} else { // an open journal is what recover needs
-		errs = append(errs, fmt.Errorf("the kept configuration could not be recorded: %w; 'rooftop recover' does that", p.broken))
+		next := "records it"
+		if state := p.journal.State(); !state.Settled() {
+			next = "restores the one before"
+		}
+		errs = append(errs, fmt.Errorf("the server runs the kept configuration, which could not be recorded: %w; 'rooftop recover' %s", p.broken, next))
 	}
 	errs = append(errs, p.journal.Close(), p.record.Err())
 	return errors.Join(errs...)

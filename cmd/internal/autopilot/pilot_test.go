@@ -116,6 +116,7 @@ func TestTheEndOfARunInRooftopsHands(t *testing.T) {
 		last    *loop.Snapshot
 		want    []string
 		says    string
+		broken  error
 	}{
 		{name: "what is kept runs", state: journal.State{Open: true}, last: last, want: []string{"let go", "end 3: told to", "closed"}},
 		{
@@ -126,10 +127,19 @@ func TestTheEndOfARunInRooftopsHands(t *testing.T) {
 			name: "it cannot be put back", state: unsettled, last: last, applier: handsNoted{applied: loop.Applied{Err: "the disk is gone"}},
 			want: []string{"apply [--max-num-seqs 32 → 4], back true", "let go", "end 3: told to", "closed"}, says: "the disk is gone",
 		},
+		{
+			name: "what is kept was not recorded", state: unsettled, last: last, broken: errors.New("disk full"),
+			want: []string{"let go", "closed"}, says: "the server runs the kept configuration, which could not be recorded: disk full; 'rooftop recover' restores the one before",
+		},
+		{
+			name: "what is kept was recorded and not made last", state: journal.State{Open: true}, last: last, broken: errors.New("no permission"),
+			want: []string{"let go", "closed"}, says: "no permission; 'rooftop recover' records it",
+		},
 		{name: "nothing was seen", state: journal.State{Open: true}, want: []string{"let go", "end 1: ended before anything was measured", "closed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, d := pilotOn(t, &c.applier, c.state)
+			p.broken = c.broken
 			err := p.end(t.Context(), c.last)
 			if diff := cmp.Diff(c.want, d.notes()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -362,7 +362,7 @@ func (s *Store) write(r journal.Record) error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	if err := s.withReserve(func() error { return s.append(line) }); err != nil {
-		return &StateError{Dir: s.dir, Err: err}
+		return s.unwritten(err)
 	}
 	if s.state.Run != r.Run {
 		_ = os.Remove(filepath.Join(s.dir, unbegunName)) // from now on the records show the state
@@ -383,9 +383,14 @@ func (s *Store) append(line []byte) error {
 	}
 	if undo := s.file.Truncate(s.size); undo != nil {
 		// The next start moves the incomplete line away; this run must write nothing after it.
-		s.err = &StateError{Dir: s.dir, Err: errors.Join(err, undo)}
+		s.err = s.unwritten(errors.Join(err, undo))
 	}
 	return err
+}
+
+// unwritten returns the error of a write to the directory.
+func (s *Store) unwritten(err error) error {
+	return &StateError{Dir: s.dir, Err: err, Underway: s.state.Open && s.state.Run == s.run}
 }
 
 // End records the end of the run with its exit code and reason, and removes the exact
@@ -400,7 +405,7 @@ func (s *Store) End(exit int, why string) error {
 		return fmt.Errorf("the server does not run its kept launch: 'rooftop recover' restores it")
 	}
 	if err := s.write(journal.Record{Kind: journal.End, Text: why, Exit: &exit}); err != nil {
-		return err
+		return fmt.Errorf("the server runs what is kept, and %w; 'rooftop recover' ends the run", err)
 	}
 	return s.Tidy()
 }

@@ -274,6 +274,22 @@ func TestTwoTunersOfOneContainerNeverMeet(t *testing.T) {
 	}
 }
 
+// TestAWriteThatFailsSaysNothingOfTheServer once a run has begun: its caller knows what was done.
+func TestAWriteThatFailsSaysNothingOfTheServer(t *testing.T) {
+	s := open(t, t.TempDir(), server(t))
+	write(t, s, journal.Record{Kind: journal.Begin})
+	must(t, s.file.Close())
+	for _, err := range []error{s.Write(journal.Record{Kind: journal.Ready}), s.Write(journal.Record{Kind: journal.Ready})} {
+		var state *StateError
+		if !errors.As(err, &state) || strings.Contains(err.Error(), "touched") || strings.Contains(err.Error(), "XDG") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := s.End(0, ""); err == nil || !strings.HasPrefix(err.Error(), "the server runs what is kept, and ") || !strings.HasSuffix(err.Error(), "; 'rooftop recover' ends the run") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestRefusedBeforeAnythingIsTouched(t *testing.T) {
 	for name, c := range map[string]struct {
 		lay  func(t *testing.T, dir string) // dir is the server's
