@@ -77,5 +77,8 @@ func (c *Canary) Remove(ctx context.Context) error {
 		return err
 	}
 	c.removed = true
-	return c.of.plan.Journal.Write(journal.Record{Kind: journal.Reverted, Launch: c.of.name, Iteration: c.iteration, Revert: true})
+	if err := c.of.plan.Journal.Write(journal.Record{Kind: journal.Reverted, Launch: c.of.name, Iteration: c.iteration, Revert: true}); err != nil {
+		return fmt.Errorf("the canary is removed, and %w; 'rooftop recover' ends the run", err)
+	}
+	return nil
 }

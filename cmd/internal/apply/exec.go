@@ -151,9 +151,15 @@ func (e *Exec) Start(ctx context.Context) error {
 		err = e.await(ctx)
 	}
 	if err == nil {
-		return e.write(journal.Record{Kind: journal.Ready})
+		err = e.write(journal.Record{Kind: journal.Ready})
+	}
+	if err == nil {
+		return nil
 	}
 	why := fmt.Errorf("the server does not start: %s", e.trouble(err))
+	if unrecorded(err) {
+		why = fmt.Errorf("the server was stopped again: %w", err)
+	}
 	_ = e.write(journal.Record{Kind: journal.Failed, Text: why.Error()})
 	if err := e.down(); err != nil {
 		return fmt.Errorf("%w; processes that it left do not end: %w", why, err)

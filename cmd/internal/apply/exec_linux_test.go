@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -37,7 +38,7 @@ func newNotebook(t *testing.T) *notebook {
 
 func (n *notebook) Write(r journal.Record) error {
 	if r.Kind == n.full {
-		return errors.New("no space left on device")
+		return &serverdir.StateError{Dir: n.dir, Err: errors.New("no space left on device"), Underway: true}
 	}
 	n.records = append(n.records, r)
 	return nil
@@ -181,7 +182,14 @@ func TestExecDoesNothingThatIsNotWrittenDown(t *testing.T) {
 		full journal.Kind
 		// touched says that the server is another process afterwards.
 		touched bool
-	}{{journal.Intent, false}, {journal.Started, true}, {journal.Stopped, true}, {journal.Ready, true}} {
+		// before and after what is said of the journal
+		before, after string
+	}{
+		{journal.Intent, false, "", "; nothing was touched"},
+		{journal.Started, true, "the server was stopped for a change, and then ", "; the server runs as before"},
+		{journal.Stopped, true, "the server was stopped for a change, and then ", "; the server runs as before"},
+		{journal.Ready, true, "the server was stopped for a change, and then ", "; the server runs as before"},
+	} {
 		t.Run(string(c.full), func(t *testing.T) {
 			t.Parallel()
 			n := newNotebook(t)
@@ -191,13 +199,28 @@ func TestExecDoesNothingThatIsNotWrittenDown(t *testing.T) {
 			got := e.Apply(t.Context(), slots(4, 8))
 			n.full = ""
 			after := stateOf(t, port)
-			if got.Err == "" || !got.Back || !strings.Contains(got.Err, "no space left") || slotsOf(after) != "4" {
-				t.Errorf("answer %+v with %s slots, want an error and the server as before", got, slotsOf(after))
+			if want := c.before + "the journal cannot be written in " + n.dir + ": no space left on device" + c.after; got.Err != want || !got.Back || slotsOf(after) != "4" {
+				t.Errorf("answer %+v with %s slots, want %q and the server as before", got, slotsOf(after), want)
 			}
 			if touched := after.PID != before.PID; touched != c.touched {
 				t.Errorf("touched = %v, want %v", touched, c.touched)
 			}
 		})
+	}
+}
+
+// TestExecLeavesNoServerThatIsNotWrittenDown: the first start has no server to go back to.
+func TestExecLeavesNoServerThatIsNotWrittenDown(t *testing.T) {
+	t.Parallel()
+	n, port := newNotebook(t), freePort(t)
+	n.full = journal.Ready
+	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, testPlan(n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	if err := e.Start(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "the server was stopped again: the journal cannot be written in ") || e.process != nil {
+		t.Errorf("%v, with process %+v", err, e.process)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
@@ -51,6 +52,52 @@ func TestFullDiskOfTheConfigFile(t *testing.T) {
 	must(t, os.Remove(fill))
 	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" || !strings.Contains(stateOf(t, s.port).Config, "max-num-seqs: 8") {
 		t.Errorf("with room: %+v", got)
+	}
+}
+
+// TestFullDiskOfTheJournalAtRecovery fills the disk once the server of the change is being stopped, or the kept one
+// is being started.
+func TestFullDiskOfTheJournalAtRecovery(t *testing.T) {
+	for step, want := range map[string]string{
+		"stopping ":    "the server is stopped, and the journal cannot be written in ",
+		"starting ":    "the server is stopped, and the journal cannot be written in ",
+		"waiting for ": "the server runs as it was, and the journal cannot be written in ",
+	} {
+		s := newSite(t, "attach", 0)
+		s.Root = mountedFS(t, "size=6m")
+		s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
+			return []journal.Record{foundRunning(kept, nil), intent(next), {Kind: journal.Stopped}, {Kind: journal.Started, Launch: next, Process: p}}
+		})
+		l := s.survey(t)
+		r := Repair{Version: "test", Grace: testGrace, Ready: s.ready(), Progress: func(text string) {
+			if strings.HasPrefix(text, step) {
+				fillUp(t, l.Dir)
+			}
+		}}
+		err := r.Do(t.Context(), l)
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), "; mend that and run 'rooftop recover' again") || strings.Contains(err.Error(), "touched") {
+			t.Errorf("%s: %v", step, err)
+		}
+		must(t, os.Remove(filepath.Join(l.Dir, "fill")))
+		if err := s.repaired(t, s.survey(t)); err != nil {
+			t.Errorf("%s: with room: %v", step, err)
+		}
+	}
+}
+
+// fillUp fills the disk so that no record fits, the last page of the journal with it.
+func fillUp(t *testing.T, dir string) {
+	journal, err := os.OpenFile(filepath.Join(dir, "journal.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
+	must(t, err)
+	defer journal.Close()
+	info, err := journal.Stat()
+	must(t, err)
+	page := int64(os.Getpagesize())
+	_, err = journal.Write(make([]byte, page-info.Size()%page)) // removed with the record that fails
+	must(t, err)
+	must(t, os.Remove(filepath.Join(dir, serverdir.ReserveName)))
+	if err := os.WriteFile(filepath.Join(dir, "fill"), make([]byte, 8<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
 	}
 }
 

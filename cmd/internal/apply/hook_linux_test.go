@@ -112,6 +112,24 @@ echo "unexpected"; exit 1
 	}
 }
 
+// TestHookSaysWhatWasDone where the result of a change cannot be recorded.
+func TestHookSaysWhatWasDone(t *testing.T) {
+	t.Parallel()
+	for kind, a := range map[journal.Kind]loop.Apply{journal.Ready: slots(4, 8), journal.Reverted: back(), journal.Intent: slots(4, 8)} {
+		h, n, _ := hooked(t, "exit 0")
+		n.full = kind
+		full := "the journal cannot be written in " + n.dir + ": no space left on device"
+		want := map[journal.Kind]string{
+			journal.Ready:    "the change was made, and then " + full + "; the server runs as before",
+			journal.Reverted: "the change was reverted, and then " + full + "; the server runs as before",
+			journal.Intent:   full + "; nothing was touched",
+		}[kind]
+		if got := h.Apply(t.Context(), a); got.Err != want || !got.Back {
+			t.Errorf("%s: %+v, want %q", kind, got, want)
+		}
+	}
+}
+
 func TestHookFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

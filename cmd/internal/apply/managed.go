@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
-	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -53,6 +53,27 @@ func (h *Managed) Mode() string { return h.by.Mode() }
 
 // Notes returns further facts about the restart for the user, a sentence each.
 func (h *Managed) Notes() []string { return slices.Concat(h.by.Notes(), h.notes) }
+
+// Objects name what changes of the server change of this machine, for serverdir.Store.Claim; none
+// where only the address of the server tells, or a lease in the cluster locks it.
+func (h *Managed) Objects() []string {
+	l := h.by.Launch()
+	switch {
+	case l.Unit != nil:
+		return []string{fmt.Sprintf("unit %s of user %d", l.Unit.Name, l.Unit.UID)}
+	case l.Container != nil:
+		host := strings.TrimPrefix(l.Container.Host, "unix://")
+		if path, err := filepath.EvalSymlinks(host); err == nil {
+			host = path // /var/run is /run
+		}
+		list := []string{fmt.Sprintf("container %s of %s", l.Container.Name, host)}
+		if l.Container.Compose != nil {
+			list = append(list, "file "+l.Container.Compose.Path) // has other services too
+		}
+		return list
+	}
+	return nil
+}
 
 // withKeptValues returns a change whose From values, or for a revert To values, are those
 // of the kept launch.
@@ -210,11 +231,7 @@ func (h *Managed) make(ctx context.Context, c *manager.Change, w *restartWatch) 
 }
 
 func (h *Managed) untouched(err error) loop.Applied {
-	text := h.by.Launch().Hide(err.Error())
-	if state := new(serverdir.StateError); !errors.As(err, &state) {
-		text += "; nothing was touched"
-	}
-	return loop.Applied{Err: text, Back: h.keptRuns(), Untouched: true}
+	return loop.Applied{Err: untouched(h.by.Launch().Hide(err.Error()), err), Back: h.keptRuns(), Untouched: true}
 }
 
 // takeBack restores the kept configuration after a failed change.
@@ -224,6 +241,12 @@ func (h *Managed) takeBack(why error, a loop.Apply, c *manager.Change, w *restar
 		reason = "it was canceled"
 	}
 	text := "the change could not be made: " + strings.TrimSuffix(reason, ".")
+	switch {
+	case unrecorded(why) && a.Revert:
+		text = "the change was reverted, and then " + reason
+	case unrecorded(why):
+		text = "the change was made, and then " + reason
+	}
 	var back error
 	spared := refused(why) && h.keptRuns()
 	switch {

@@ -312,7 +312,7 @@ func (s *owned) trouble(err error) string {
 	)
 	said, failure := serverlog.Weigh(s.process.log.read())
 	switch {
-	case said == "" || errors.As(err, &taken):
+	case said == "" || errors.As(err, &taken) || unrecorded(err):
 	case failure:
 		text = said + " (" + text + ")"
 	case errors.As(err, &died):

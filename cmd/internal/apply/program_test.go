@@ -1,15 +1,43 @@
 package apply
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/docker"
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
+	"github.com/rooftop-dev/rooftop/cmd/internal/apply/systemd"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect/probe"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
+
+// TestObjects: a container has one name for all who change it, however it was reached, and so have a unit and a
+// Compose file.
+func TestObjects(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "docker.sock")
+	if err := os.Symlink(os.DevNull, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct {
+		by   manager.Manager
+		want []string
+	}{
+		{docker.Known(&launcher.Launch{Container: &launcher.Container{Host: "unix://" + link, Name: "vllm-0"}}), []string{"container vllm-0 of " + os.DevNull}},
+		{docker.Known(&launcher.Launch{Container: &launcher.Container{Host: "unix:///nowhere", Name: "a", Compose: &launcher.Compose{Path: "/srv/compose.yaml"}}}), []string{"container a of /nowhere", "file /srv/compose.yaml"}},
+		{systemd.Known(&launcher.Launch{Unit: &launcher.Unit{Name: "vllm.service", UID: -1}}), []string{"unit vllm.service of user -1"}},
+		{newUserProgram(&launcher.Launch{Argv: []string{"restart"}}, "", 0, 0), nil},
+	} {
+		if diff := cmp.Diff(one.want, newManaged(one.by, Plan{}).Objects()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", one.by.Name(), diff)
+		}
+	}
+}
 
 func TestBetween(t *testing.T) {
 	c := func(flag, from, to string) engine.Change { return engine.Change{Flag: flag, From: from, To: to} }

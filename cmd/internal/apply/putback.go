@@ -14,12 +14,19 @@ import (
 // untouched returns the result of a change that failed before anything was touched.
 func (s *owned) untouched(err error) loop.Applied {
 	back := s.process != nil && (s.runs == nil || s.runs == s.kept) && s.over(s.process) == ""
-	text := s.kept.Hide(err.Error())
-	if state := new(serverdir.StateError); !errors.As(err, &state) {
-		text += "; nothing was touched"
-	}
-	return loop.Applied{Err: text, Back: back}
+	return loop.Applied{Err: untouched(s.kept.Hide(err.Error()), err), Back: back}
 }
+
+// untouched returns the text of an error with the fact that nothing was touched.
+func untouched(text string, err error) string {
+	if state := new(serverdir.StateError); errors.As(err, &state) && !state.Underway {
+		return text // says it
+	}
+	return text + "; nothing was touched"
+}
+
+// unrecorded reports whether an error is that of a record, which says nothing of the server.
+func unrecorded(err error) bool { return errors.As(err, new(*serverdir.StateError)) }
 
 // putBack restores the kept launch after a failed change, whatever the reason.
 func (s *owned) putBack(why error, a loop.Apply) loop.Applied {
@@ -41,9 +48,15 @@ func (s *owned) putBack(why error, a loop.Apply) loop.Applied {
 		did = "as before"
 	}
 	text := fmt.Sprintf("the server did not start %s: %s", did, strings.TrimSuffix(reason, "."))
-	if back != nil {
+	if unrecorded(why) {
+		text = "the server was stopped for a change, and then " + reason
+	}
+	switch {
+	case back != nil:
 		text += "; and it could not be put back: " + s.kept.Hide(back.Error())
-	} else {
+	case unrecorded(why):
+		text += "; the server runs as before"
+	default:
 		text += "; it runs as before"
 	}
 	// A failing journal must not keep the server down.

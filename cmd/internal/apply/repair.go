@@ -92,7 +92,7 @@ func (r *Repair) Abandon(left *Left) error {
 // act carries out the remedy.
 func (r *Repair) act(ctx context.Context, s *serverdir.Store, l *Left) error {
 	if l.kept == nil {
-		return s.Finish(journal.Record{Kind: journal.Recover, Text: "nothing had to be reverted"})
+		return finish(s, journal.Record{Kind: journal.Recover, Text: "nothing had to be reverted"})
 	}
 	o, err := r.applier(s, l)
 	if err != nil {
@@ -109,14 +109,14 @@ func (r *Repair) act(ctx context.Context, s *serverdir.Store, l *Left) error {
 		if o.process != nil {
 			record.Launch, record.Text, record.Process = o.keptName, "the server runs with its kept launch", &o.process.Process
 		}
-		return s.Finish(record)
+		return finish(s, record)
 	case AwaitKept:
 		if r.answers(ctx, o, l) {
 			if err := l.files(s, o); err != nil {
 				return err
 			}
 			record.Text, record.Process = "the server runs with its kept launch", &o.process.Process
-			return s.Finish(record)
+			return finish(s, record)
 		}
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -126,8 +126,25 @@ func (r *Repair) act(ctx context.Context, s *serverdir.Store, l *Left) error {
 		return err
 	}
 	record.Text, record.Process = "put back as it was", &o.process.Process
-	return s.Finish(record)
+	return finish(s, record)
 }
+
+// finish ends the run in the journal.
+func finish(s *serverdir.Store, r journal.Record) error { return recorded(s.Finish(r), r.Text) }
+
+// recorded returns the error of a record with what was done before it.
+func recorded(err error, done string) error {
+	if !unrecorded(err) {
+		return err
+	}
+	return fmt.Errorf("%s, and %w; mend that and run 'rooftop recover' again", done, err)
+}
+
+// Facts for recorded.
+const (
+	didNothing = "nothing was touched"
+	didStop    = "the server is stopped"
+)
 
 // applier returns an applier like that of the interrupted run, with the process that runs
 // now.
@@ -205,7 +222,7 @@ func (r *Repair) putBack(ctx context.Context, s *serverdir.Store, o *owned, l *L
 		Kind: journal.Intent, Mode: l.State.Mode, Revert: true, Iteration: l.State.Iteration, Launch: o.keptName, Command: o.kept.Command(),
 		Text: "rooftop recover puts the server back",
 	}); err != nil {
-		return err
+		return recorded(err, didNothing)
 	}
 	for _, p := range l.State.Processes {
 		o.process, o.runsName = l.adopted(o.host, p), p.Launch
@@ -213,13 +230,15 @@ func (r *Repair) putBack(ctx context.Context, s *serverdir.Store, o *owned, l *L
 			continue
 		}
 		var taken *takenError
-		if err := o.down(); err != nil && !errors.As(err, &taken) { // the port is checked below
+		if err := o.down(); unrecorded(err) {
+			return recorded(err, didStop)
+		} else if err != nil && !errors.As(err, &taken) { // the port is checked below
 			return fmt.Errorf("the server could not be stopped: %w", err)
 		}
 	}
 	o.process = nil
 	if err := s.Write(journal.Record{Kind: journal.Stopped}); err != nil {
-		return err
+		return recorded(err, didStop)
 	}
 	pids, listening, err := o.holders(o.port)
 	if err != nil {
@@ -237,10 +256,13 @@ func (r *Repair) putBack(ctx context.Context, s *serverdir.Store, o *owned, l *L
 	if err := o.await(ctx); err != nil {
 		return r.failed(s, o, err)
 	}
-	return o.write(journal.Record{Kind: journal.Reverted, Revert: true})
+	return recorded(o.write(journal.Record{Kind: journal.Reverted, Revert: true}), "the server runs as it was")
 }
 
 func (r *Repair) failed(s *serverdir.Store, o *owned, err error) error {
+	if unrecorded(err) { // of the start
+		return recorded(err, didStop)
+	}
 	why := fmt.Sprintf("the server does not start as it was: %s", o.trouble(err))
 	if written := s.Write(journal.Record{Kind: journal.Failed, Revert: true, Text: why}); written != nil {
 		return errors.Join(errors.New(why), written)
@@ -368,7 +390,7 @@ func (r *Repair) callManager(ctx context.Context, s *serverdir.Store, l *Left) e
 	if err := s.Write(journal.Record{
 		Kind: journal.Intent, Mode: by.Mode(), Revert: true, Iteration: c.Iteration, Changes: c.Changes, Text: "rooftop recover reverts the change",
 	}); err != nil {
-		return err
+		return recorded(err, didNothing)
 	}
 	if r.Progress != nil {
 		r.Progress(by.Steps(c)[0])
@@ -394,10 +416,11 @@ func (r *Repair) callManager(ctx context.Context, s *serverdir.Store, l *Left) e
 			"; fix that and run 'rooftop recover' again, or revert " + spelledRecorded(l.State.Unkept) + " yourself and run 'rooftop recover --leave'"
 		return errors.Join(errors.New(why), s.Write(journal.Record{Kind: journal.Failed, Revert: true, Text: why}))
 	}
+	done := "put back by " + by.Name()
 	if err := s.Write(journal.Record{Kind: journal.Reverted, Launch: l.State.Kept.Launch, Revert: true}); err != nil {
-		return err
+		return recorded(err, done)
 	}
-	return s.Finish(journal.Record{Kind: journal.Recover, Launch: l.State.Kept.Launch, Text: "put back by " + by.Name()})
+	return finish(s, journal.Record{Kind: journal.Recover, Launch: l.State.Kept.Launch, Text: done})
 }
 
 // keep makes what the journal says was kept last, in case rooftop was killed in between.

@@ -22,15 +22,17 @@ import (
 )
 
 // Pilot makes the changes of a run with the applier of one server and its journal. The
-// session calls its methods one at a time.
+// session calls its methods one at a time, but may end while a change that it canceled is
+// still being reverted.
 type Pilot struct {
-	applier apply.Applier
-	journal serverJournal // nil in a dry run, which writes nothing
-	record  *serverdir.Recorder
-	past    serverdir.Past
-	dry     bool // show the steps and change nothing
-	quiet   bool // stdout is for events
-	settled bool // the session ended normally
+	changing chan struct{} // has an element while applier changes the server
+	applier  apply.Applier
+	journal  serverJournal // nil in a dry run, which writes nothing
+	record   *serverdir.Recorder
+	past     serverdir.Past
+	dry      bool // show the steps and change nothing
+	quiet    bool // stdout is for events
+	settled  bool // the session ended normally
 	// broken is why no further change is made: the kept configuration could not be recorded.
 	broken error
 	canary bool // changes are tried on a canary first
@@ -56,7 +58,7 @@ func newPilot(applier apply.Applier, b serverJournal) (*Pilot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pilot{applier: applier, journal: b, past: past, record: serverdir.NewRecorder(b)}, nil
+	return &Pilot{changing: make(chan struct{}, 1), applier: applier, journal: b, past: past, record: serverdir.NewRecorder(b)}, nil
 }
 
 // Journalled returns the [RunName] of the run; "" if it has no journal.
@@ -82,18 +84,33 @@ func (p *Pilot) Attaching(attach func(context.Context) (*session.Server, error))
 	return func(ctx context.Context) (*session.Server, error) {
 		s, err := attach(ctx)
 		if err == nil {
-			s.CannotApply, s.Apply, s.Steps, s.Canary = "", p.apply, p.steps, p.beside
+			s.CannotApply, s.Apply, s.Steps = "", p.apply, p.steps
+			if p.beside != nil {
+				s.Canary = p.startCanary
+			}
 		}
 		return s, err
 	}
 }
 
+// change waits until the applier is free, and takes it until the returned function is called.
+func (p *Pilot) change() (done func()) {
+	p.changing <- struct{}{}
+	return func() { <-p.changing }
+}
+
+func (p *Pilot) startCanary(ctx context.Context, a loop.StartCanary) (session.Canary, error) {
+	defer p.change()()
+	return p.beside(ctx, a)
+}
+
 // apply makes a change, unless this is a dry run or the journal is broken.
 func (p *Pilot) apply(ctx context.Context, a loop.Apply) loop.Applied {
-	switch {
-	case p.dry:
+	if p.dry {
 		return loop.Applied{Err: errDry, Back: true}
-	case p.broken != nil:
+	}
+	defer p.change()()
+	if p.broken != nil {
 		return loop.Applied{Err: "no further change is made: " + p.broken.Error(), Back: true}
 	}
 	ended := ""
@@ -159,12 +176,14 @@ func changeAndRevert(r *engine.Recommendation) (change, back loop.Apply) {
 	return loop.Apply{Changes: changes, Iteration: 1, Predicted: r.Predicted}, loop.Apply{Changes: engine.InverseChanges(changes), Revert: true, Iteration: 1}
 }
 
-// end ends the run in the journal after its session. It first reverts a change that is not
-// kept, because nobody watches it any more.
+// end ends the run in the journal after its session. It first waits for a change that is
+// still being made or reverted, and reverts one that is not kept, because nobody watches it
+// any more.
 func (p *Pilot) end(ctx context.Context, s *loop.Snapshot) error {
 	if p == nil || p.dry {
 		return nil
 	}
+	defer p.change()()
 	var errs []error
 	if state := p.journal.State(); !state.Settled() && p.broken == nil {
 		if r := p.applier.Apply(ctx, p.revert(s)); r.Err != "" && !r.Back {
@@ -179,7 +198,11 @@ func (p *Pilot) end(ctx context.Context, s *loop.Snapshot) error {
 	if p.broken == nil {
 		errs = append(errs, p.journal.End(code, why))
 	} else { // an open journal is what recover needs
-		errs = append(errs, fmt.Errorf("the kept configuration could not be recorded: %w; 'rooftop recover' does that", p.broken))
+		next := "records it"
+		if state := p.journal.State(); !state.Settled() {
+			next = "restores the one before"
+		}
+		errs = append(errs, fmt.Errorf("the server runs the kept configuration, which could not be recorded: %w; 'rooftop recover' %s", p.broken, next))
 	}
 	errs = append(errs, p.journal.Close(), p.record.Err())
 	return errors.Join(errs...)

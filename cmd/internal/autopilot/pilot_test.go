@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -26,11 +28,15 @@ type handsNoted struct {
 	*diary
 	kept    error
 	applied loop.Applied
+	takes   func() // what Apply does
 }
 
 func (h *handsNoted) Mode() string { return "noted" }
 func (h *handsNoted) Apply(_ context.Context, a loop.Apply) loop.Applied {
 	h.note(fmt.Sprintf("apply %v, back %v", a.Changes, a.Revert))
+	if h.takes != nil {
+		h.takes()
+	}
 	return h.applied
 }
 
@@ -116,6 +122,7 @@ func TestTheEndOfARunInRooftopsHands(t *testing.T) {
 		last    *loop.Snapshot
 		want    []string
 		says    string
+		broken  error
 	}{
 		{name: "what is kept runs", state: journal.State{Open: true}, last: last, want: []string{"let go", "end 3: told to", "closed"}},
 		{
@@ -126,16 +133,55 @@ func TestTheEndOfARunInRooftopsHands(t *testing.T) {
 			name: "it cannot be put back", state: unsettled, last: last, applier: handsNoted{applied: loop.Applied{Err: "the disk is gone"}},
 			want: []string{"apply [--max-num-seqs 32 → 4], back true", "let go", "end 3: told to", "closed"}, says: "the disk is gone",
 		},
+		{
+			name: "what is kept was not recorded", state: unsettled, last: last, broken: errors.New("disk full"),
+			want: []string{"let go", "closed"}, says: "the server runs the kept configuration, which could not be recorded: disk full; 'rooftop recover' restores the one before",
+		},
+		{
+			name: "what is kept was recorded and not made last", state: journal.State{Open: true}, last: last, broken: errors.New("no permission"),
+			want: []string{"let go", "closed"}, says: "no permission; 'rooftop recover' records it",
+		},
 		{name: "nothing was seen", state: journal.State{Open: true}, want: []string{"let go", "end 1: ended before anything was measured", "closed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, d := pilotOn(t, &c.applier, c.state)
+			p.broken = c.broken
 			err := p.end(t.Context(), c.last)
 			if diff := cmp.Diff(c.want, d.notes()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error %v, want one with %q", err, c.says)
+			}
+		})
+	}
+}
+
+// TestTheEndOfARunWaitsForItsChange: a session that is told to end twice leaves a change that it canceled, which the
+// applier then reverts.
+func TestTheEndOfARunWaitsForItsChange(t *testing.T) {
+	for _, reverts := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &handsNoted{}
+			p, d := pilotOn(t, h, journal.State{Open: true, Stage: journal.StageStarting})
+			h.takes = func() {
+				time.Sleep(time.Minute)
+				if reverts {
+					p.journal.(*bookNoted).state.Stage = journal.StageStable
+				}
+				d.note("applied")
+			}
+			go p.apply(t.Context(), loop.Apply{Changes: []engine.Change{moreSlots}})
+			synctest.Wait()
+			if err := p.end(t.Context(), nil); err != nil {
+				t.Error(err)
+			}
+			want := []string{"apply [--max-num-seqs 4 → 32], back false", "applied", "let go", "end 1: ended before anything was measured", "closed"}
+			if !reverts {
+				want = slices.Insert(want, 2, "apply [], back true", "applied")
+			}
+			if diff := cmp.Diff(want, d.notes()); diff != "" {
+				t.Errorf("reverts %v (-want +got):\n%s", reverts, diff)
 			}
 		})
 	}

@@ -218,7 +218,13 @@ func (o *taking) takeRunning(ctx context.Context, w *cli.World, l *attach.Locato
 		var applier apply.Applier
 		if applier, err = o.newApplier(ctx, a, plan); err == nil {
 			var p *Pilot
-			if p, err = newPilot(applier, store); err == nil {
+			if m, ok := applier.(*apply.Managed); ok {
+				err = store.Claim(m.Objects())
+			}
+			if err == nil {
+				p, err = newPilot(applier, store)
+			}
+			if err == nil {
 				p.beside = o.canary(applier)
 				remarks(w, applier)
 				return p, nil

@@ -59,6 +59,9 @@ type Compose struct {
 	Service    string   `json:"service"`    // vllm
 	Path       string   `json:"path"`       // of the file that has its command
 	Entrypoint []string `json:"entrypoint"` // words of the container before those of its command
+	// Env has the variables that Compose reads and those that the files name, NAME=value, as they
+	// were in the run; nil in a launch of an earlier version.
+	Env []string `json:"env"`
 }
 
 // Unit is a service of systemd.

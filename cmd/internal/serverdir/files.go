@@ -22,6 +22,8 @@ import (
 type StateError struct {
 	Dir string
 	Err error
+	// Underway is true for a run that has begun, whose caller says what was done so far.
+	Underway bool
 }
 
 func (e *StateError) Error() string {
@@ -36,7 +38,11 @@ func (e *StateError) Error() string {
 	case errors.Is(e.Err, syscall.ENOTDIR):
 		why = "a part of that path is not a directory"
 	}
-	return fmt.Sprintf("the journal cannot be written in %s: %s; nothing was touched; set XDG_STATE_HOME to another place", e.Dir, why)
+	text := fmt.Sprintf("the journal cannot be written in %s: %s", e.Dir, why)
+	if e.Underway {
+		return text
+	}
+	return text + "; nothing was touched; set XDG_STATE_HOME to another place"
 }
 
 func (e *StateError) Unwrap() error { return e.Err }
@@ -58,7 +64,7 @@ func (s *Store) Keep(l *launcher.Launch) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.withReserve(func() error { return WriteFile(path, data, 0o600) }); err != nil {
-		return "", &StateError{Dir: s.dir, Err: err}
+		return "", s.unwritten(err)
 	}
 	return name, nil
 }

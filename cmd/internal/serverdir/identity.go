@@ -33,6 +33,10 @@ type Identity struct {
 	// server differently get the same lock. They are not part of the identity.
 	// [Identity.Resolved] sets them.
 	Addresses []string `json:"addresses,omitempty"`
+	// Objects name what a run changes of this machine, such as a container, so that two tuners
+	// that reach it by different ports get the same lock. They are not part of the identity.
+	// [Store.Claim] sets them.
+	Objects []string `json:"objects,omitempty"`
 	// URL is the last base URL of the server. It is not part of the identity.
 	URL string `json:"url"`
 }
@@ -97,9 +101,9 @@ func (id Identity) address() string {
 	return id.Host + ":" + strconv.Itoa(id.Port)
 }
 
-// places returns all addresses that are locked for a server, sorted.
+// places returns all addresses and objects that are locked for a server, sorted.
 func (id Identity) places() []string {
-	list := []string{id.address()}
+	list := append([]string{id.address()}, id.Objects...)
 	for _, a := range id.Addresses {
 		list = append(list, a+":"+strconv.Itoa(id.Port))
 	}

@@ -38,7 +38,8 @@ func (e *HeldError) Error() string {
 // namespace. Neither covers other machines.
 type lock struct {
 	file    *os.File
-	sockets []net.Listener // one for each address of the server; none except on Linux
+	card    string         // names this process
+	sockets []net.Listener // one for each place of the server; none except on Linux
 }
 
 // takeLock takes the lock of a server. The error is a *HeldError if another process has the
@@ -56,21 +57,29 @@ func takeLock(dir string, id Identity, now time.Time) (*lock, error) {
 		}
 		return nil, &StateError{Dir: dir, Err: fmt.Errorf("lock: %w", err)}
 	}
-	card := fmt.Sprintf("%d %s\n", os.Getpid(), now.UTC().Format(time.RFC3339))
-	sockets, err := listenAbstract(id)
-	if err != nil {
+	l := &lock{file: file, card: fmt.Sprintf("%d %s\n", os.Getpid(), now.UTC().Format(time.RFC3339))}
+	if err := l.take(id.places()); err != nil {
 		_ = file.Close()
 		return nil, err
 	}
-	l := &lock{file: file, sockets: sockets}
 	// The text is only for messages; the lock does not depend on it.
 	if err := file.Truncate(0); err == nil {
-		_, _ = file.WriteAt([]byte(card), 0)
-	}
-	for _, socket := range sockets {
-		go answer(socket, card)
+		_, _ = file.WriteAt([]byte(l.card), 0)
 	}
 	return l, nil
+}
+
+// take takes the lock of further places, all or none.
+func (l *lock) take(places []string) error {
+	sockets, err := listenAbstract(places)
+	if err != nil {
+		return err
+	}
+	for _, socket := range sockets {
+		go answer(socket, l.card)
+	}
+	l.sockets = append(l.sockets, sockets...)
+	return nil
 }
 
 // Retries for a lock that lingerWithin: a child that is being started briefly shares the open

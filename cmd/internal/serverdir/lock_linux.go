@@ -19,13 +19,13 @@ import (
 // answer.
 const askWithin = 500 * time.Millisecond
 
-// listenAbstract opens the abstract sockets of a server's addresses. Their names are the
+// listenAbstract opens the abstract sockets of a server's places. Their names are the
 // same for all users, directories and containers of one network namespace, and are in no
 // file system. Every process opens them in the same order. The error is a *HeldError if
 // another process has one.
-func listenAbstract(id Identity) ([]net.Listener, error) {
+func listenAbstract(places []string) ([]net.Listener, error) {
 	var sockets []net.Listener
-	for _, place := range id.places() {
+	for _, place := range places {
 		socket, err := listenAt(place)
 		if err != nil {
 			for _, taken := range sockets {

@@ -99,8 +99,26 @@ func openStore(root string, id Identity, version string, now func() time.Time) (
 	return s, nil
 }
 
-// unfinishedBeside returns an error for an interrupted run on this server's address in
-// another directory: its name differs if less or more was known of the server.
+// Claim takes the lock of what the run changes too: two servers of different addresses may be
+// one container. The names are the same for all who change it. Nothing may be touched before
+// Claim has succeeded; its errors are those of OpenStore.
+func (s *Store) Claim(objects []string) error {
+	held := s.id.places()
+	s.id.Objects = objects
+	if err := s.lock.take(slices.DeleteFunc(s.id.places(), func(place string) bool { return slices.Contains(held, place) })); err != nil {
+		return err
+	}
+	if err := s.unfinishedBeside(filepath.Dir(s.dir)); err != nil {
+		return err
+	}
+	if err := writeIdentity(s.dir, s.id); err != nil {
+		return &StateError{Dir: s.dir, Err: err}
+	}
+	return nil
+}
+
+// unfinishedBeside returns an error for an interrupted run on this server in another directory:
+// its name differs if less or more was known of the server, or if it was reached elsewhere.
 func (s *Store) unfinishedBeside(root string) error {
 	dirs, err := Dirs(root)
 	if err != nil {
@@ -124,7 +142,7 @@ func (s *Store) unfinishedBeside(root string) error {
 	return nil
 }
 
-// meet reports whether two servers share an address.
+// meet reports whether two servers share an address or an object.
 func meet(a, b []string) bool {
 	return slices.ContainsFunc(a, func(place string) bool { return slices.Contains(b, place) })
 }
@@ -344,7 +362,7 @@ func (s *Store) write(r journal.Record) error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	if err := s.withReserve(func() error { return s.append(line) }); err != nil {
-		return &StateError{Dir: s.dir, Err: err}
+		return s.unwritten(err)
 	}
 	if s.state.Run != r.Run {
 		_ = os.Remove(filepath.Join(s.dir, unbegunName)) // from now on the records show the state
@@ -365,9 +383,14 @@ func (s *Store) append(line []byte) error {
 	}
 	if undo := s.file.Truncate(s.size); undo != nil {
 		// The next start moves the incomplete line away; this run must write nothing after it.
-		s.err = &StateError{Dir: s.dir, Err: errors.Join(err, undo)}
+		s.err = s.unwritten(errors.Join(err, undo))
 	}
 	return err
+}
+
+// unwritten returns the error of a write to the directory.
+func (s *Store) unwritten(err error) error {
+	return &StateError{Dir: s.dir, Err: err, Underway: s.state.Open && s.state.Run == s.run}
 }
 
 // End records the end of the run with its exit code and reason, and removes the exact
@@ -382,7 +405,7 @@ func (s *Store) End(exit int, why string) error {
 		return fmt.Errorf("the server does not run its kept launch: 'rooftop recover' restores it")
 	}
 	if err := s.write(journal.Record{Kind: journal.End, Text: why, Exit: &exit}); err != nil {
-		return err
+		return fmt.Errorf("the server runs what is kept, and %w; 'rooftop recover' ends the run", err)
 	}
 	return s.Tidy()
 }

@@ -246,6 +246,50 @@ func TestTwoTunersNeverMeet(t *testing.T) {
 	open(t, root, port)
 }
 
+// TestTwoTunersOfOneContainerNeverMeet: by two published ports of it.
+func TestTwoTunersOfOneContainerNeverMeet(t *testing.T) {
+	root, id := t.TempDir(), server(t)
+	other, object := id, []string{"container " + t.Name()}
+	other.Port++
+	first, second := open(t, root, id), open(t, root, other)
+	must(t, first.Claim(object))
+	var held *HeldError
+	if err := second.Claim(object); !errors.As(err, &held) || held.PID != os.Getpid() {
+		t.Errorf("got %v, want that it is held", err)
+	}
+	write(t, first, journal.Record{Kind: journal.Begin}, journal.Record{Kind: journal.Intent})
+	must(t, errors.Join(first.Close(), second.Close()))
+	second = open(t, root, other)
+	var unfinished *UnfinishedError
+	if err := second.Claim(object); !errors.As(err, &unfinished) || unfinished.Dir != first.dir {
+		t.Errorf("got %v, want that the run at port %d is unfinished", err, id.Port)
+	}
+	must(t, second.Close())
+	again, err := OpenUnfinished(first.dir, "")
+	must(t, err)
+	t.Cleanup(func() { _ = again.Close() })
+	second = open(t, root, other)
+	if err := second.Claim(object); !errors.As(err, &held) {
+		t.Errorf("got %v, want that recover has it", err)
+	}
+}
+
+// TestAWriteThatFailsSaysNothingOfTheServer once a run has begun: its caller knows what was done.
+func TestAWriteThatFailsSaysNothingOfTheServer(t *testing.T) {
+	s := open(t, t.TempDir(), server(t))
+	write(t, s, journal.Record{Kind: journal.Begin})
+	must(t, s.file.Close())
+	for _, err := range []error{s.Write(journal.Record{Kind: journal.Ready}), s.Write(journal.Record{Kind: journal.Ready})} {
+		var state *StateError
+		if !errors.As(err, &state) || strings.Contains(err.Error(), "touched") || strings.Contains(err.Error(), "XDG") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := s.End(0, ""); err == nil || !strings.HasPrefix(err.Error(), "the server runs what is kept, and ") || !strings.HasSuffix(err.Error(), "; 'rooftop recover' ends the run") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestRefusedBeforeAnythingIsTouched(t *testing.T) {
 	for name, c := range map[string]struct {
 		lay  func(t *testing.T, dir string) // dir is the server's

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,8 +43,9 @@ type service struct {
 	compose *launcher.Compose
 	// wrote is the text that this rooftop wrote last, nil before.
 	wrote []byte
-	// run runs a program with a text on its standard input, and returns what it prints.
-	run func(ctx context.Context, argv []string, stdin []byte) ([]byte, error)
+	// run runs a program in an environment, nil for rooftop's own, with a text on its standard input, and returns
+	// what it prints.
+	run func(ctx context.Context, env, argv []string, stdin []byte) ([]byte, error)
 }
 
 // composeMajor is the first major version of Compose whose project can be told from the labels of a container.
@@ -66,6 +68,7 @@ func (s *service) find(ctx context.Context) error {
 	}
 	s.compose = &launcher.Compose{Command: command, Files: list(labels[filesLabel]), Service: labels[serviceLabel], Entrypoint: c.was.Config.Entrypoint}
 	c.known.Compose = s.compose
+	s.compose.Env, _ = s.split(os.Environ())
 	for _, file := range slices.Backward(s.compose.Files) {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -109,7 +112,7 @@ func (s *service) find(ctx context.Context) error {
 func (s *service) installed(ctx context.Context) ([]string, error) {
 	found := ""
 	for _, command := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
-		said, err := s.run(ctx, append(slices.Clone(command), "version", "--short"), nil)
+		said, err := s.run(ctx, nil, append(slices.Clone(command), "version", "--short"), nil)
 		if err != nil {
 			continue
 		}
@@ -132,11 +135,45 @@ func list(label string) []string {
 	return slices.DeleteFunc(strings.Split(label, ","), func(s string) bool { return s == "" })
 }
 
+// variable matches what may be the name of a variable in a Compose file: in ${NAME:-4}, and alone under environment:.
+var variable = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+
+// split returns the variables of an environment on which the project may depend, and the others.
+func (s *service) split(environ []string) (project, others []string) {
+	named := map[string]bool{}
+	for _, file := range s.compose.Files {
+		text, _ := os.ReadFile(file) // Compose says why it cannot be read
+		for _, name := range variable.FindAllString(string(text), -1) {
+			named[name] = true
+		}
+	}
+	project = []string{}
+	for _, one := range environ {
+		name, _, _ := strings.Cut(one, "=")
+		if named[name] || strings.HasPrefix(name, "COMPOSE_") || strings.HasPrefix(name, "DOCKER_") {
+			project = append(project, one)
+		} else {
+			others = append(others, one)
+		}
+	}
+	return project, others
+}
+
+// environ returns the environment for Compose: that of the run in which the change was made, as far as the project
+// depends on it. Another shell would make another container.
+func (s *service) environ() []string {
+	if s.compose.Env == nil {
+		return nil
+	}
+	_, others := s.split(os.Environ())
+	return slices.Concat(others, s.compose.Env)
+}
+
 // run runs a program.
-func run(ctx context.Context, argv []string, stdin []byte) ([]byte, error) {
+func run(ctx context.Context, env, argv []string, stdin []byte) ([]byte, error) {
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &said
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, bytes.NewReader(stdin), &out, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for rooftop
 	if err := cmd.Run(); err != nil {
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
@@ -154,7 +191,7 @@ func (s *service) call(ctx context.Context, text []byte, args ...string) ([]byte
 		}
 		argv = append(argv, "--file", file)
 	}
-	return s.run(ctx, append(argv, args...), text)
+	return s.run(ctx, s.environ(), append(argv, args...), text)
 }
 
 // up are the arguments that make the container again if its service has changed.

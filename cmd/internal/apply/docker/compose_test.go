@@ -16,6 +16,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 func TestWithChanges(t *testing.T) {
@@ -69,19 +70,21 @@ services:
 type fakeCompose struct {
 	*fake
 	path  string
-	calls int // after which rooftop is killed
+	calls int      // after which rooftop is killed
+	env   []string // of the latest call
 }
 
 func newFakeCompose(t *testing.T) *fakeCompose {
 	t.Helper()
-	f := &fakeCompose{newFake(), filepath.Join(t.TempDir(), "compose.yaml"), 1000}
+	f := &fakeCompose{fake: newFake(), path: filepath.Join(t.TempDir(), "compose.yaml"), calls: 1000}
 	if err := os.WriteFile(f.path, []byte(composeText), 0o640); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-func (f *fakeCompose) run(_ context.Context, argv []string, stdin []byte) ([]byte, error) {
+func (f *fakeCompose) run(_ context.Context, env, argv []string, stdin []byte) ([]byte, error) {
+	f.env = env
 	if f.calls--; f.calls < 0 {
 		return nil, errKilled
 	}
@@ -189,6 +192,55 @@ func TestComposeSomebodyElse(t *testing.T) {
 	}
 }
 
+// TestComposeInAnotherShell recovers where variables that the project depends on have other values: Compose gets those
+// of the run, and all others of the shell.
+func TestComposeInAnotherShell(t *testing.T) {
+	f := newFakeCompose(t)
+	text := strings.Replace(composeText, "    command", "    image: vllm:${TAG:-latest}\n    environment: [SHARED]\n    command", 1)
+	if err := os.WriteFile(f.path, []byte(text), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"TAG": "v1", "COMPOSE_PROFILES": "gpu", "DOCKER_HOST": "unix:///nowhere", "UNRELATED": "1"} {
+		t.Setenv(name, value)
+	}
+	c := f.fake.by(t)
+	c.was.Config.Labels = map[string]string{projectLabel: "p", serviceLabel: "llm", filesLabel: f.path, hashLabel: "1"}
+	s := &service{Container: c, run: func(_ context.Context, _, argv []string, _ []byte) ([]byte, error) {
+		if slices.Contains(argv, "version") {
+			return []byte("2.40.1\n"), nil
+		}
+		return []byte("llm 1\n"), nil
+	}}
+	if err := s.find(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := json.Marshal(c.known)
+	if err != nil || strings.Contains(string(stored), "UNRELATED") {
+		t.Fatalf("%v: %s", err, stored)
+	}
+	known := new(launcher.Container)
+	if err := json.Unmarshal(stored, known); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"TAG": "v2", "SHARED": "theirs", "COMPOSE_PROFILES": "", "COMPOSE_FILE": "other.yaml", "UNRELATED": "2"} {
+		t.Setenv(name, value)
+	}
+	again := Known(&launcher.Launch{Container: known}).(*service)
+	again.daemon.client.Transport, again.run = f.fake, f.run
+	if err := again.Make(t.Context(), &manager.Change{Revert: true}); err != nil {
+		t.Fatal(err)
+	}
+	got := launch.Environ(f.env)
+	for name, want := range map[string]string{"TAG": "v1", "SHARED": "", "COMPOSE_PROFILES": "gpu", "COMPOSE_FILE": "", "DOCKER_HOST": "unix:///nowhere", "UNRELATED": "2"} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
+	}
+	if _, set := got["SHARED"]; set {
+		t.Error("a variable that was not set is")
+	}
+}
+
 // TestComposeRefused checks the sentences about services that are left alone.
 func TestComposeRefused(t *testing.T) {
 	for _, tc := range []struct{ version, hash, label, want string }{
@@ -202,7 +254,7 @@ func TestComposeRefused(t *testing.T) {
 		c := f.fake.by(t)
 		c.was.Config.Labels = map[string]string{projectLabel: "p", serviceLabel: "llm", filesLabel: f.path, hashLabel: "1", tc.label: "True"}
 		s := &service{Container: c}
-		s.run = func(_ context.Context, argv []string, _ []byte) ([]byte, error) {
+		s.run = func(_ context.Context, _, argv []string, _ []byte) ([]byte, error) {
 			switch {
 			case slices.Contains(argv, "version") && (tc.version == "" || argv[0] == "docker-compose"):
 				return nil, errors.New("not found")

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
@@ -116,7 +117,7 @@ func (c *Container) Make(ctx context.Context, change *manager.Change) error {
 	whole := context.WithoutCancel(ctx)
 	if len(change.All) == 0 {
 		c.runs = nil
-		return c.revert(whole)
+		return c.revert(whole, change)
 	}
 	target, err := c.target(change.All)
 	if err != nil {
@@ -219,14 +220,18 @@ func (c *Container) putAside(ctx context.Context) error {
 
 // revert removes what was made for a change, and starts the kept container under its name. It can begin
 // after any step of a change or of a revert.
-func (c *Container) revert(ctx context.Context) error {
+func (c *Container) revert(ctx context.Context, change *manager.Change) error {
 	kept, err := c.inspect(ctx, c.keptName(), false)
 	trials := []string{c.trialName(), c.Name()}
 	if missing(err) {
 		kept, err = c.inspect(ctx, c.Name(), false)
 		trials = trials[:1]
 		switch {
+		case missing(err):
+			return fmt.Errorf("the container %s is gone, as docker container prune removes those that are stopped: run it again as before%s", c.Name(), strings.TrimSuffix(", with "+change.Command.After, ", with "))
 		case err != nil:
+		case c.was == nil && kept.tries(change.Changes):
+			return fmt.Errorf("the container before the change is gone, as docker container prune removes those that are stopped, and %s is that of the change: run it again as docker inspect %[1]s shows it, but with %s", c.Name(), engine.JoinChanges(change.Changes))
 		case c.was != nil && kept.ID != c.was.ID:
 			err = fmt.Errorf("somebody removed it, and %s is another one", c.Name())
 		case c.kept == nil:

@@ -298,6 +298,44 @@ func TestSomebodyRemovedTheKeptContainer(t *testing.T) {
 	}
 }
 
+// TestKeptContainerIsPruned has another rooftop recover after docker container prune: the container of the change is
+// not taken for the one before it, which it is once it was kept.
+func TestKeptContainerIsPruned(t *testing.T) {
+	usual := lateWithin
+	lateWithin = 0
+	t.Cleanup(func() { lateWithin = usual })
+	undo := &manager.Change{Revert: true, Changes: engine.InverseChanges(change.All), Command: manager.Command{After: "vllm serve m --max-num-seqs 4"}}
+	recovers := func(f *fake) error {
+		c := f.by(t)
+		c.was, c.kept = nil, nil
+		return c.Make(t.Context(), undo)
+	}
+	f := newFake()
+	c := f.by(t)
+	if err := c.Make(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	delete(f.all, "vllm-0-rooftop-kept")
+	was := f.String()
+	if err := recovers(f); err == nil || !strings.HasPrefix(err.Error(), "the container before the change is gone, ") || !strings.HasSuffix(err.Error(), "docker inspect vllm-0 shows it, but with --max-num-seqs 8 → 4") || f.String() != was {
+		t.Errorf("%v: %s", err, f)
+	}
+	delete(f.all, "vllm-0")
+	if err := recovers(f); err == nil || !strings.HasPrefix(err.Error(), "the container vllm-0 is gone, ") || !strings.HasSuffix(err.Error(), "run it again as before, with vllm serve m --max-num-seqs 4") {
+		t.Errorf("%v: %s", err, f)
+	}
+
+	f = newFake()
+	if c = f.by(t); errors.Join(c.Make(t.Context(), change), c.Keep(t.Context())) != nil {
+		t.Fatal(f)
+	}
+	next := []engine.Change{{Flag: "--max-num-seqs", From: "8", To: "16"}}
+	undo = &manager.Change{Revert: true, Changes: engine.InverseChanges(next)} // which was not begun
+	if err := recovers(f); err != nil || f.String() != "vllm-0=trial1,true,always" {
+		t.Errorf("%v: %s", err, f)
+	}
+}
+
 // TestUntouched checks that what Docker refuses before a stop leaves the server alone.
 func TestUntouched(t *testing.T) {
 	for _, action := range []string{"create", "connect"} {

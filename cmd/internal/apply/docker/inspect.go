@@ -9,6 +9,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
 // document is a JSON object whose values stay as Docker wrote them.
@@ -84,6 +89,23 @@ func (c *container) runs() bool { return c.State.Running && !c.State.Restarting 
 
 // shortID is the beginning of an ID by which people, and host names by default, call a container.
 func (c *container) shortID() string { return c.ID[:min(len(c.ID), 12)] }
+
+// tries reports whether rooftop made a container for changes that a revert takes back.
+func (c *container) tries(back []engine.Change) bool {
+	env := launch.Environ(c.Config.Env)
+	config, err := launch.Parse(slices.Concat(c.Config.Entrypoint, c.Config.Cmd), env, nil)
+	if err != nil || c.Config.Labels[trialLabel] == "" || len(back) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(back, func(one engine.Change) bool {
+		value := env[one.Flag]
+		if !launcher.Variable.MatchString(one.Flag) {
+			text, _, _ := config.Value(one.Flag)
+			value = loop.SettingText(text)
+		}
+		return value != one.From
+	})
+}
 
 // trialLabel is on a container that rooftop made: the ID of the container before it.
 const trialLabel = "dev.rooftop.replaces"

@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,6 +38,7 @@ type trial struct {
 	run
 	Container string   `json:"container"`
 	Revision  string   `json:"revision"` // of the Deployment before the change
+	Rest      string   `json:"rest"`     // of the pod template, which the change leaves alone: a hash
 	From      settings `json:"from"`
 	To        settings `json:"to"`
 }
@@ -177,11 +180,39 @@ var annotationPath = "/metadata/annotations/" + strings.ReplaceAll(annotation, "
 const revision = "deployment.kubernetes.io/revision"
 
 // over reports whether a change was ended long ago. Kubernetes copies annotations of a Deployment into its
-// ReplicaSets, from where kubectl rollout undo brings them back, with a later revision.
+// ReplicaSets, from where kubectl rollout undo brings them back, with a later revision and the pod template of the
+// change. Another template that starts what the change wrote, as after kubectl rollout restart, still has the change.
 func (t *trial) over(o *kube.Object) bool {
 	before, err := strconv.Atoi(t.Revision)
 	now, errNow := strconv.Atoi(o.Metadata.Annotations[revision])
-	return err == nil && errNow == nil && now > before+1
+	if err != nil || errNow != nil || now <= before+1 {
+		return false
+	}
+	container, _ := o.Container(t.Container)
+	if container == nil {
+		return true
+	}
+	is := settingsOf(container)
+	return !is.equal(&t.To) || t.Rest == restOf(o, t.Container)
+}
+
+// restOf returns a hash of the object's pod template without the settings of a container.
+func restOf(o *kube.Object, container string) string {
+	var template map[string]any
+	if json.Unmarshal(o.Spec.Template.Text, &template) != nil {
+		return "" // of an operator, which has no revision either
+	}
+	spec, _ := template["spec"].(map[string]any)
+	list, _ := spec["containers"].([]any)
+	for _, one := range list {
+		if c, _ := one.(map[string]any); c["name"] == container {
+			for _, field := range new(settings).fields() {
+				delete(c, field.name)
+			}
+		}
+	}
+	sum := sha256.Sum256(marshal(template))
+	return hex.EncodeToString(sum[:8])
 }
 
 // note returns the steps that write the annotation.

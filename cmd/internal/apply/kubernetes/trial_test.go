@@ -83,13 +83,39 @@ func TestWhatIsOnTrialIsReadBack(t *testing.T) {
 	}
 }
 
-func TestChangesThatWereUndoneAreOver(t *testing.T) {
-	on := trial{Revision: "3"}
-	for now, want := range map[string]bool{"3": false, "4": false, "6": true, "": false} {
-		var o kube.Object
-		o.Metadata.Annotations = map[string]string{revision: now}
-		if got := on.over(&o); got != want {
-			t.Errorf("at revision %q: %v", now, got)
+// TestChangesThatAreOver: what kubectl rollout undo brings back has the template of the change and a later revision; a
+// template that was changed elsewhere, as by kubectl rollout restart, has the change as long as its arguments stand there.
+func TestChangesThatAreOver(t *testing.T) {
+	template := func(args, about string) *kube.Object {
+		o := new(kube.Object)
+		text := `{"spec":{"template":{"metadata":{"annotations":{` + about + `}},"spec":{"containers":[{"name":"proxy","args":["p"]},{"name":"vllm","args":["` + args + `"]}]}}}}`
+		if err := json.Unmarshal([]byte(text), o); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	const restarted = `"kubectl.kubernetes.io/restartedAt":"2026-11-28T00:00:00Z"`
+	on := trial{
+		Container: "vllm", Revision: "3", Rest: restOf(template("4", ""), "vllm"),
+		From: settings{Args: json.RawMessage(`["4"]`)}, To: settings{Args: json.RawMessage(`["8"]`)},
+	}
+	for name, c := range map[string]struct {
+		now  *kube.Object
+		at   string // revision
+		want bool
+	}{
+		"not rolled out":        {template("8", ""), "3", false},
+		"on trial":              {template("8", ""), "4", false},
+		"restarted":             {template("8", restarted), "5", false},
+		"restarted twice":       {template("8", restarted), "6", false},
+		"brought back":          {template("8", ""), "6", true},
+		"replaced":              {template("16", ""), "5", true},
+		"without any revision":  {template("8", ""), "", false},
+		"without the container": {new(kube.Object), "6", true},
+	} {
+		c.now.Metadata.Annotations = map[string]string{revision: c.at}
+		if got := on.over(c.now); got != c.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

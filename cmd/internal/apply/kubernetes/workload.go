@@ -189,7 +189,7 @@ func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Lau
 		err = w.changed()
 	}
 	t := &trial{
-		run: w.run(), Container: w.at.Container, Revision: o.Metadata.Annotations[revision], From: w.from,
+		run: w.run(), Container: w.at.Container, Revision: o.Metadata.Annotations[revision], Rest: restOf(o, w.at.Container), From: w.from,
 	}
 	if err == nil {
 		t.To, err = w.from.with(w.kept, target)
