@@ -301,7 +301,11 @@ func withholdSmallShare(fix *engine.Fix, share stat.Opt) {
 	}
 	fix.Withheld = fmt.Sprintf("prefill takes only %s of the engine's time: reuse would gain almost nothing", figure.PercentSign(share.V))
 	if high := fix.Predicted[0].High; high.OK {
-		fix.Withheld = fmt.Sprintf("prefill takes only %s of the engine's time: reuse gains at most %s", figure.PercentSign(share.V), figure.ChangeSign(high.V))
+		takes := figure.PercentSign(share.V) + " of the engine's time"
+		if most := figure.PercentSign(high.V / (1 + high.V)); most != figure.PercentSign(share.V) {
+			takes += ", and at most " + most
+		}
+		fix.Withheld = "prefill takes only " + takes + ": reuse gains at most " + figure.ChangeSign(high.V)
 	}
 }
 

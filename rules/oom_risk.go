@@ -43,7 +43,7 @@ var oomRisk = definition{engine.Rule{
 	},
 	Confidence: []string{
 		fmt.Sprintf("%v with the dtype from the environment, the command line or config.json", oomKnownConfidence),
-		fmt.Sprintf("%v with the dtype from kv_cache_dtype or the catalog", oomCatalogConfidence),
+		fmt.Sprintf("%v with the dtype from the model's name, kv_cache_dtype or the catalog", oomCatalogConfidence),
 		fmt.Sprintf("%v with bf16 assumed", oomFallbackConfidence),
 	},
 	Remedy: []string{"--tensor-parallel-size with a degree that fits", "`rooftop ceiling` computes it before a start"},
@@ -94,13 +94,14 @@ func judgeOOMRisk(r *engine.Run, f *engine.Finding) {
 	}
 }
 
-// weightBytes returns the bytes per parameter and the rule's confidence in them. The launch or
-// config.json takes precedence over the order of PROFILE, which may use the type of the cache.
+// weightBytes returns the bytes per parameter and the rule's confidence in them. The launch, config.json
+// and the model's name take precedence over the order of PROFILE, which may use the type of the cache.
 func weightBytes(f *engine.Facts) (bytes, confidence float64) {
-	if w := f.WeightDType; w.Known && (w.Source == engine.FromCmdline || w.Source == engine.FromConfig) && f.ClassicBytesFrom != string(engine.FromEnv) {
-		if b := catalog.DType(w.Value).Bytes(); b > 0 {
-			return b, oomKnownConfidence
+	if b := statedBytes(f); b > 0 && f.ClassicBytesFrom != string(engine.FromEnv) {
+		if f.WeightDType.Source == engine.FromDerived {
+			return b, oomCatalogConfidence
 		}
+		return b, oomKnownConfidence
 	}
 	switch f.ClassicBytesFrom {
 	case string(engine.FromEnv), string(engine.FromCmdline), string(engine.FromConfig), string(engine.FromFlag):
@@ -111,14 +112,24 @@ func weightBytes(f *engine.Facts) (bytes, confidence float64) {
 	return f.ClassicBytes, oomFallbackConfidence
 }
 
+// statedBytes returns the bytes per parameter that the launch, config.json or the model's name state, 0 if none does.
+func statedBytes(f *engine.Facts) float64 {
+	w := f.WeightDType
+	if !w.Known || w.Source != engine.FromCmdline && w.Source != engine.FromConfig && w.Source != engine.FromDerived {
+		return 0
+	}
+	return catalog.DType(w.Value).Bytes()
+}
+
 // gigabytes formats a size in 1e9 bytes.
 func gigabytes(v float64) string { return figure.Bytes(v * 1e9) }
 
 func bytesText(f *engine.Facts, bytes float64) string {
 	from := f.ClassicBytesFrom
-	if f.WeightDType.Known && catalog.DType(f.WeightDType.Value).Bytes() == bytes &&
-		(f.WeightDType.Source == engine.FromCmdline || f.WeightDType.Source == engine.FromConfig) {
-		from = string(f.WeightDType.Source)
+	if statedBytes(f) == bytes {
+		if from = string(f.WeightDType.Source); f.WeightDType.Source == engine.FromDerived {
+			from = "the model's name"
+		}
 	}
 	if from == "" {
 		from = "an assumption"

@@ -54,7 +54,7 @@ func checkPowerLimit(w *engine.Window, _ *engine.Facts) engine.Check {
 	if !loaded(w) {
 		return idle()
 	}
-	readable, share := false, stat.None
+	readable, capped, share := false, false, stat.None
 	for i := range w.GPUs {
 		g := &w.GPUs[i]
 		if !g.ThrottleOK {
@@ -68,14 +68,20 @@ func checkPowerLimit(w *engine.Window, _ *engine.Facts) engine.Check {
 		}
 		drawn := g.Mean[engine.GPUPowerW].Div(g.Last[engine.GPUPowerLimitW])
 		share = share.Max(drawn)
-		if g.Throttle&throttle.Power != 0 && drawn.Or(0) >= powerAtLimit {
+		if g.Throttle&throttle.Power == 0 {
+			continue
+		}
+		if capped = true; drawn.Or(0) >= powerAtLimit {
 			return above("throttled for power; share of the power limit drawn", drawn, powerAtLimit, "ratio")
 		}
 	}
 	if !readable {
 		return lacks(inputThrottle)
 	}
-	return notFired("no GPU is throttled at its power limit; share drawn", comparison{share, "<", powerAtLimit, "ratio"})
+	if capped {
+		return notFired("a GPU is throttled for power at times; share of the limit drawn on average", comparison{share, "<", powerAtLimit, "ratio"})
+	}
+	return notFired("no GPU is throttled; share of the power limit drawn", comparison{share, "<", powerAtLimit, "ratio"})
 }
 
 // thermalFiring marks a firing for temperature (engine.Check.Critical).

@@ -140,7 +140,10 @@ func (c *scenario) setFacts(words []string) error {
 		case "kv_dtype":
 			f.KVCacheDType = know(v)
 		case "weights":
-			f.WeightDType = know(v)
+			name, source, ok := strings.Cut(v, ":")
+			if f.WeightDType = know(name); ok {
+				f.WeightDType.Source = engine.Source(source)
+			}
 		case "bytes":
 			f.ClassicBytes = n
 		case "bytes_from":

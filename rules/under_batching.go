@@ -215,8 +215,12 @@ func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	full := p.running >= slots.V*(1-slotSlack)-slotMargin
 
+	op := ""
+	if p.running < slots.V {
+		op = "<"
+	}
 	addEvidence(f,
-		engine.Evidence{Name: "running_mean", Value: stat.Some(p.running), Unit: "req", Limit: slots, Source: engine.FromMeasured,
+		engine.Evidence{Name: "running_mean", Value: stat.Some(p.running), Unit: "req", Limit: slots, Op: op, Source: engine.FromMeasured,
 			Text: fmt.Sprintf("%s ran at once%s; "+available, figure.Counted(p.running, "request"), perRank(p.ranks), figure.Counted(slots.V, "slot"))},
 		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", "<", underBacklog, engine.FromMeasured,
 			fmt.Sprintf("fewer than %d waited: the clients do not send more requests", underBacklog)))

@@ -69,10 +69,10 @@ func Counted[N int | int64 | uint64 | float64](n N, noun string) string {
 	return Count(float64(n)) + " " + Plural(n, noun)
 }
 
-// Plural returns the form of the noun after n: the singular only after 1.
+// Plural returns the form of the noun after n: the singular only after what is shown as 1.
 func Plural[N int | int64 | uint64 | float64](n N, noun string) string {
 	switch {
-	case n == 1:
+	case Count(float64(n)) == "1":
 		return noun
 	case strings.HasSuffix(noun, "y") && !strings.ContainsAny(noun[max(0, len(noun)-2):len(noun)-1], "aeiou"):
 		return noun[:len(noun)-1] + "ies"

@@ -213,6 +213,9 @@ func (s *formatter) bar(from float64, share stat.Opt, cells int) string {
 	if from > 0 { // whole cells, so that consecutive bars meet
 		start := min(max(int(from*float64(cells)+0.5), 0), cells-1)
 		end := min(max(int((from+v.V)*float64(cells)+0.5), start+1), cells)
+		if v.V*float64(cells) < 0.5 { // less than what a whole cell stands for
+			return strings.Repeat(figure.NBSP, start) + smallest(s.ASCII)
+		}
 		return strings.Repeat(figure.NBSP, start) + strings.Repeat(Parts(s.ASCII)[0], end-start)
 	}
 	eighths := max(1, int(min(1, v.V)*float64(cells*8)+0.5))
@@ -221,6 +224,14 @@ func (s *formatter) bar(from float64, share stat.Opt, cells int) string {
 	}
 	parts := []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 	return strings.Repeat("█", eighths/8) + parts[eighths%8]
+}
+
+// smallest returns the smallest mark of a bar.
+func smallest(ascii bool) string {
+	if ascii {
+		return "|"
+	}
+	return "▏"
 }
 
 // Parts returns the characters for the three parts of a stacked bar.
