@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -170,7 +171,8 @@ func failing(w *Window) Condition {
 }
 
 // ConditionAtEnd returns the condition at the end of a run. The server is down if its page, which
-// answered before, did not for the last two seconds.
+// was evaluable before, did not answer for the last two seconds; one that never was must not have failed between its
+// answers, because it may be read now and then.
 func ConditionAtEnd(windows []Window, f *Facts, length time.Duration) Condition {
 	last := len(windows) - 1
 	for last >= 0 && windows[last].Polls == 0 {
@@ -180,7 +182,9 @@ func ConditionAtEnd(windows []Window, f *Facts, length time.Duration) Condition 
 		return Condition{}
 	}
 	end := windows[last].End()
-	if final := &windows[len(windows)-1]; final.Failed > 0 && length-end >= downFor {
+	answered := slices.ContainsFunc(windows, func(w Window) bool { return w.Evaluable }) ||
+		!slices.ContainsFunc(windows[:last], func(w Window) bool { return w.Failed > 0 })
+	if final := &windows[len(windows)-1]; answered && final.Failed > 0 && length-end >= downFor {
 		reason := "it stopped answering after " + figure.Elapsed(end)
 		if final.LastErr != "" {
 			reason += " (" + final.LastErr + ")"
