@@ -243,6 +243,41 @@ func TestCeilingsOfARealGPU(t *testing.T) {
 	}
 }
 
+// TestPredictionsOnARealGPU compares what is predicted of a vLLM on an H200 with its output once as many requests ran.
+func TestPredictionsOnARealGPU(t *testing.T) {
+	for _, c := range []struct {
+		kind  string
+		after float64 // tok/s: 62 running of 64 slots, and 114 of 256
+	}{{"one-client", 6549}, {"few-clients", 6549}, {"few-clients-open", 6549}, {"slots-few-64", 10393}} {
+		out, errs, _ := call(t, nil, "replay", filepath.Join("..", "..", "testdata", "recordings", "real", "0.26.0-h200-"+c.kind+".gz"), "--json")
+		var d struct {
+			Measured struct {
+				Output struct {
+					Value float64 `json:"value"`
+				} `json:"generation_tokens_per_s"`
+			} `json:"measured"`
+			Recommendation struct {
+				Predicted []struct {
+					Metric    string   `json:"metric"`
+					Low, High *float64 `json:",omitempty"`
+				} `json:"predicted"`
+			} `json:"recommendation"`
+		}
+		if err := json.Unmarshal([]byte(out), &d); err != nil {
+			t.Fatalf("%s: %v: %s", c.kind, err, errs)
+		}
+		p := d.Recommendation.Predicted
+		if len(p) == 0 || p[0].Metric != "generation_tokens_per_s" || p[0].Low == nil || p[0].High == nil {
+			t.Errorf("%s: predicts %+v", c.kind, p)
+			continue
+		}
+		low, high := d.Measured.Output.Value*(1+*p[0].Low), d.Measured.Output.Value*(1+*p[0].High)
+		if t.Logf("%s: %.0f to %.0f tok/s, came %.0f", c.kind, low, high, c.after); c.after < low || c.after > high {
+			t.Errorf("%s: %.0f to %.0f tok/s are predicted, %.0f came", c.kind, low, high, c.after)
+		}
+	}
+}
+
 // TestRatesOfRealServers compares the output that is read of each SGLang under load with what its counters say from
 // the first page to the last. Prefills of seconds let tokens come in lumps; the time between them counts (decision 1).
 func TestRatesOfRealServers(t *testing.T) {

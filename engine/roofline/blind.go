@@ -124,11 +124,13 @@ func (b *Blind) steps() (usual blindStep, better, worse [2]blindStep) {
 // prefillLargest is the largest share of prefill that is assumed: some decoding remains.
 const prefillLargest = 0.95
 
-// most returns the largest throughput over the present one that arrivals and the API server allow with so many running.
-func (b *Blind) most(running float64) stat.Opt {
+// most returns the largest throughput over the present one that arrivals and the API server allow.
+func (b *Blind) most() stat.Opt {
 	d := b.Offered.Demand
-	if front := frontLimit(b.FrontShare, 1, b.Running, running); front.OK && (!d.OK || front.V < d.V) {
-		d = front
+	if positive(b.FrontShare) {
+		if front := max(1, frontFull/max(frontLeast, b.FrontShare.V-frontScraped)); !d.OK || front < d.V {
+			d = stat.Some(front)
+		}
 	}
 	return d
 }
@@ -152,7 +154,7 @@ func (b *Blind) fuller(to float64) Gain {
 		return off
 	}
 	low, high := mid*math.Exp(-ends(worse)), min(mid*math.Exp(ends(better)), to/b.Running*math.Exp(noise))
-	if most := b.most(to); most.OK {
+	if most := b.most(); most.OK {
 		low, mid, high = min(low, most.V*math.Exp(-noise)), min(mid, most.V), min(high, most.V*math.Exp(noise))
 	}
 	g := Gain{Note: "estimated from how servers generally scale with the batch: " + b.Why}

@@ -376,9 +376,9 @@ func TestBlind(t *testing.T) {
 		if prompts.Mid.V >= free.Mid.V || prompts.High.V > 1.5 {
 			t.Errorf("%+v with half of the time in prompts, %+v without", prompts, free)
 		}
-		b.Prefill, b.FrontShare = stat.Some(0), stat.Some(0.9)
-		if g := b.RaiseSlots(32).Throughput; g.Mid.V > 1.3 || g.Low.V > g.Mid.V || g.High.V < g.Mid.V {
-			t.Errorf("%+v with an API server that is 90 %% busy, of which half is by steps", g)
+		b.Prefill, b.FrontShare = stat.Some(0), stat.Some(0.6)
+		if g := b.RaiseSlots(32).Throughput; g.Mid.V > 0.7 || g.Low.V > g.Mid.V || g.High.V < g.Mid.V {
+			t.Errorf("%+v with an API server that is 60 %% busy", g)
 		}
 	})
 	b := Blind{Running: 4, Waiting: 28, Why: "the GPU is not known"}

@@ -85,20 +85,23 @@ func (p *Performance) demandLimit(ch *change, batch float64) stat.Opt {
 	if !ch.clients && m.Offered.Demand.OK {
 		most = m.Offered.Demand
 	}
-	if front := frontLimit(m.FrontShare, max(1, ch.servers), m.Batch, batch); front.OK && (!most.OK || front.V < most.V) {
-		most = front
+	if positive(m.FrontShare) {
+		if front := m.frontLimit(max(1, ch.servers), batch); !most.OK || front < most.V {
+			most = stat.Some(front)
+		}
 	}
 	return most
 }
 
-// frontLimit returns the largest throughput that the API servers allow at another batch, over the present one: busy is
-// the share of a core that each uses, servers their number as a multiple of the present one. It is absent without busy.
-func frontLimit(busy stat.Opt, servers, batch, to float64) stat.Opt {
-	if !positive(busy) || !(batch > 0 && to > 0) {
-		return stat.None
+// frontLimit returns the largest throughput that the API servers allow at a batch, over the present one; servers is their
+// number as a multiple of the present one. A part of their work is for each step, whatever its batch.
+func (m *Measured) frontLimit(servers, batch float64) float64 {
+	work := max(frontLeast, m.FrontShare.V-frontScraped)
+	steps := 0.0
+	if positive(m.StepSeconds) && m.Batch > 0 && batch > 0 {
+		steps = min(work*frontStep/(frontStep+m.Batch), frontStepSeconds/m.StepSeconds.V)
 	}
-	token := func(batch float64) float64 { return (frontStep + batch) / batch }
-	return stat.Some(max(1, servers*frontFull/max(frontLeast, busy.V-frontScraped)*token(batch)/token(to)))
+	return max(1, servers*frontFull/(work-steps+steps*m.Batch/batch))
 }
 
 // frontFull is the largest share of a core that an API server, one Python process, can use.
@@ -110,8 +113,10 @@ const (
 	frontLeast   = 0.002
 	// frontStep is the work of an API server for a step of the engine, whatever its batch, over that for one output
 	// token. Beside vLLM 0.26 on an H200 one used 410, 125, 74, 66 and 61 µs a token with 1, 8, 31, 63 and 114 running,
-	// beside 0.32 on a CPU 960, 370 and 200 µs with 1, 4 and 14 (testdata/recordings/real).
-	frontStep = 6
+	// beside 0.32 on a CPU 960, 370 and 200 µs with 1, 4 and 14 (testdata/recordings/real). frontStepSeconds is the most
+	// that it takes: 340 µs on the first, 830 µs on the second. What is beyond is for prompts.
+	frontStep        = 6
+	frontStepSeconds = 1e-3
 )
 
 // settledBatch returns the batch at which a change runs: the one that slots and pool allow, or the smaller
