@@ -13,8 +13,8 @@ import (
 
 // untouched returns the result of a change that failed before anything was touched.
 func (s *owned) untouched(err error) loop.Applied {
-	back := s.process != nil && (s.runs == nil || s.runs == s.kept) && s.over(s.process) == ""
-	return loop.Applied{Err: untouched(s.kept.Hide(err.Error()), err), Back: back}
+	runs := s.process != nil && s.over(s.process) == ""
+	return loop.Applied{Err: untouched(s.kept.Hide(err.Error()), err), Back: runs && (s.runs == nil || s.runs == s.kept), Untouched: runs}
 }
 
 // untouched returns the text of an error with the fact that nothing was touched.
