@@ -91,6 +91,9 @@ func TestVerdictsWithoutAChange(t *testing.T) {
 		}(), []string{"but ▲ open: the server stopped answering"}, nil},
 		{"a queue before unknown slots", without(engine.OutcomeNotEvaluable, "50 % of the requests wait", all, unknownSlots),
 			[]string{"50 % of the requests wait", "do give -m N"}, []string{"Last raw window", "measure longer"}},
+		{"slots that a person gave wrong", without(engine.OutcomeNotEvaluable, "running stays at 16: is -m 256 right?", all, func(d *engine.Diagnosis) {
+			d.Facts.SlotsInferred, d.Facts.MaxNumSeqs = 16, engine.Know(256, engine.FromFlag, "")
+		}), []string{"do leave -m out, or give what the server was started with"}, []string{"fix that"}},
 		{"never seen working", without(engine.OutcomeNotEvaluable, "requests were in", engine.WindowCounts{Collected: 15, Evaluable: 15}, nil),
 			[]string{"do check the server's log"}, []string{"Last raw window"}},
 		{"nothing evaluable", without(engine.OutcomeNotEvaluable, "", engine.WindowCounts{Collected: 4}, nil),

@@ -189,6 +189,8 @@ func nextStep(d *engine.Diagnosis) string {
 		return "measure longer: --duration 2m"
 	case slots != nil && slots.State == engine.NotEvaluable && !d.Facts.MaxNumSeqs.Known:
 		return "give -m N, the server's --max-num-seqs, and measure again"
+	case d.Facts.SlotsInferred > 0 && d.Facts.SlotsInferred < d.Facts.MaxNumSeqs.Value && (d.Facts.MaxNumSeqs.Source == engine.FromFlag || d.Facts.MaxNumSeqs.Source == engine.FromEnv):
+		return "leave -m out, or give what the server was started with, and measure again"
 	}
 	return "fix that, then measure again"
 }
