@@ -56,7 +56,7 @@ func (m *machine) container(t *testing.T, port int, own bool) boxed {
 	if own {
 		b.docker("network", "connect", "--alias", "behind", "back", b.name())
 	}
-	b.load()
+	b.load(12, "64", "32-64")
 	return b
 }
 
@@ -101,7 +101,7 @@ func (m *machine) compose(t *testing.T, port int) boxed {
 		t.Fatal(err)
 	}
 	b.output("docker-compose", "--file", b.composeFile(), "up", "--detach")
-	b.load()
+	b.load(12, "64", "32-64")
 	return b
 }
 

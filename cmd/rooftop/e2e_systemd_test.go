@@ -118,17 +118,17 @@ func (m *machine) serve(t *testing.T, port int, user bool) *service {
 		s.systemctl("daemon-reload")
 	}
 	s.systemctl("start", s.name())
-	s.load()
+	s.load(12, "64", "32-64")
 	return s
 }
 
 // load waits until the server answers, which a proxy of Docker does not tell by accepting connections, and
-// starts its clients.
-func (s *service) load() {
+// starts its clients, who send prompts of some tokens and ask for some.
+func (s *service) load(clients int, prompt, output string) {
 	s.t.Helper()
 	const answers = `trap "" PIPE; until exec 3<>/dev/tcp/127.0.0.1/%d && printf 'GET /health HTTP/1.0\r\n\r\n' >&3 && read -r line <&3; do sleep 0.1; done`
 	s.output("timeout", "120", "bash", "-c", fmt.Sprintf(answers, s.port))
-	load := s.command("sh", "-c", fmt.Sprintf("until %s load --url %s --clients 12 --prompt-tokens 64 --output-tokens 32-64 --duration 0 >/dev/null 2>&1; do sleep 0.2; done", s.binary, url(s.port)))
+	load := s.command("sh", "-c", fmt.Sprintf("until %s load --url %s --clients %d --prompt-tokens %s --output-tokens %s --duration 0 >/dev/null 2>&1; do sleep 0.2; done", s.binary, url(s.port), clients, prompt, output))
 	if err := load.Start(); err != nil {
 		s.t.Fatal(err)
 	}
