@@ -282,7 +282,7 @@ func (p *Performance) Headroom() (r Range, batch float64, why string) {
 		return Range{}, 0, fmt.Sprintf("steps are %s times slower than modelled: find the cause of that first", figure.Significant(p.Raw))
 	case batch == 0:
 		return Range{}, 0, "neither slots nor KV pool are known"
-	case m.Waiting.Or(0) >= 1:
+	case m.Waiting.Or(0) >= 1 && !m.scheduledAtOnce():
 		zero := stat.Some(0)
 		return Range{zero, zero, zero}, batch, "requests wait already"
 	}
@@ -295,6 +295,12 @@ func (p *Performance) Headroom() (r Range, batch float64, why string) {
 		end.V = max(0, end.V)
 	}
 	return r, batch, ""
+}
+
+// scheduledAtOnce reports whether requests waited for less than a step on average: those that were seen waiting arrived
+// together.
+func (m *Measured) scheduledAtOnce() bool {
+	return m.QueueSeconds.OK && m.StepSeconds.OK && m.QueueSeconds.V < m.StepSeconds.V
 }
 
 // At predicts a load of the measured kind with batch requests running at once.
