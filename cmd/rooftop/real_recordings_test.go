@@ -213,7 +213,6 @@ func TestCeilingsOfARealGPU(t *testing.T) {
 			continue
 		}
 		compared++
-		out, errs, _ := call(t, nil, "replay", r.path, "--json")
 		var d struct {
 			Measured struct {
 				Output struct {
@@ -229,9 +228,7 @@ func TestCeilingsOfARealGPU(t *testing.T) {
 				} `json:"physical"`
 			} `json:"ceiling"`
 		}
-		if err := json.Unmarshal([]byte(out), &d); err != nil {
-			t.Fatalf("%s: %v: %s", r.path, err, errs)
-		}
+		replayed(t, r.path, &d)
 		got, c := d.Measured.Output.Value, &d.Ceiling.Physical
 		t.Logf("%-24s %6.0f tok/s of %6.0f ideal, achievable %6.0f to %6.0f; a step takes %.2f of the achievable time", r.kind, got, c.Ideal, c.Low, c.High, c.Ratio)
 		if got > c.Ideal || got < c.Low || got > c.High {
@@ -249,7 +246,6 @@ func TestPredictionsOnARealGPU(t *testing.T) {
 		kind  string
 		after float64 // tok/s: 62 running of 64 slots, and 114 of 256
 	}{{"one-client", 6549}, {"few-clients", 6549}, {"few-clients-open", 6549}, {"slots-few-64", 10393}} {
-		out, errs, _ := call(t, nil, "replay", filepath.Join("..", "..", "testdata", "recordings", "real", "0.26.0-h200-"+c.kind+".gz"), "--json")
 		var d struct {
 			Measured struct {
 				Output struct {
@@ -263,9 +259,7 @@ func TestPredictionsOnARealGPU(t *testing.T) {
 				} `json:"predicted"`
 			} `json:"recommendation"`
 		}
-		if err := json.Unmarshal([]byte(out), &d); err != nil {
-			t.Fatalf("%s: %v: %s", c.kind, err, errs)
-		}
+		replayed(t, filepath.Join("..", "..", "testdata", "recordings", "real", "0.26.0-h200-"+c.kind+".gz"), &d)
 		p := d.Recommendation.Predicted
 		if len(p) == 0 || p[0].Metric != "generation_tokens_per_s" || p[0].Low == nil || p[0].High == nil {
 			t.Errorf("%s: predicts %+v", c.kind, p)
@@ -288,7 +282,6 @@ func TestRatesOfRealServers(t *testing.T) {
 			continue
 		}
 		compared++
-		out, errs, _ := call(t, nil, "replay", r.path, "--json")
 		var d struct {
 			Measured struct {
 				Output struct {
@@ -296,9 +289,7 @@ func TestRatesOfRealServers(t *testing.T) {
 				} `json:"generation_tokens_per_s"`
 			} `json:"measured"`
 		}
-		if err := json.Unmarshal([]byte(out), &d); err != nil {
-			t.Fatalf("%s: %v: %s", r.path, err, errs)
-		}
+		replayed(t, r.path, &d)
 		read, counted := d.Measured.Output.Value, countedOutput(t, r.path)
 		if read < 0.98*counted || read > 1.02*counted {
 			t.Errorf("%s: reads %.1f tok/s, its counters say %.1f", r.kind, read, counted)
@@ -307,6 +298,15 @@ func TestRatesOfRealServers(t *testing.T) {
 	}
 	if compared < 18 {
 		t.Errorf("only %d recordings were compared", compared)
+	}
+}
+
+// replayed decodes the document of a replay.
+func replayed(t *testing.T, path string, into any) {
+	t.Helper()
+	out, errs, _ := call(t, nil, "replay", path, "--json")
+	if err := json.Unmarshal([]byte(out), into); err != nil {
+		t.Fatalf("%s: %v: %s", path, err, errs)
 	}
 }
 
