@@ -41,8 +41,8 @@ func TestPacer(t *testing.T) {
 				t.Errorf("interval %s, want %s", got, tt.want)
 			}
 			why, slowed := p.Slowed()
-			grows := tt.name == "three do, step by step"
-			if base := max(tt.base, 50*ms); slowed != (tt.want > base && tt.want > 250*ms && !grows) || slowed != strings.Contains(why, tt.want.String()) {
+			grown := tt.want == pacerFactor*p.Shortest()
+			if base := max(tt.base, 50*ms); slowed != (tt.want > base && tt.want > 250*ms && grown) || slowed != strings.Contains(why, tt.want.String()) {
 				t.Errorf("slowed %v, %q", slowed, why)
 			}
 		})
