@@ -143,7 +143,7 @@ func (d *Diagnosis) unexplainedQueue(a *Aggregate) string {
 	if why := d.Facts.doubtfulSlots(); why != "" {
 		return part + ": " + why
 	}
-	return part + " although slots and KV pool have room: look at LoRA slots (--max-loras), --long-prefill-token-threshold, priorities, and what the server's log says of scheduling"
+	return part + " although slots and KV pool have room: look at --max-num-active-seqs, LoRA slots (--max-loras), --long-prefill-token-threshold, priorities, and what the server's log says of scheduling"
 }
 
 // overload returns what a queue comes from that a finding explains and that no change of the server shortens; "" if
