@@ -17,30 +17,20 @@ import (
 // kept.
 const revertingFirst = "reverting to the kept configuration, then the run ends; ctrl+c ends it at once"
 
-// Press handles a key: first the keys that always work, then those of the overlay, then those of
-// the view.
+// Press handles a key. An interrupt first reverts what is not kept.
 func (m *model) Press(k tea.KeyPressMsg) tea.Cmd {
+	if !frame.Pressed(k, m.Keys.Interrupt) {
+		return m.Handle(k, m.actions, m.pressOver)
+	}
 	m.Changed = true
-	switch {
-	case frame.Pressed(k, m.Keys.Interrupt) && revertsFirst(m.latest) && !m.interrupted:
+	if revertsFirst(m.latest) && !m.interrupted {
 		m.interrupted = true
 		m.Open(frame.OverlayNone)
 		m.do(loop.CommandQuit, revertingFirst)
 		return nil
-	case frame.Pressed(k, m.Keys.Interrupt):
-		m.controls.Do(loop.CommandQuit)
-		return tea.Quit
-	case frame.Pressed(k, m.Keys.Suspend):
-		return tea.Suspend
-	case m.Settings.Typing:
-		m.TypeFilter(k)
-		return nil
-	case m.Settings.Palette != nil:
-		return m.TypeName(k, m.actions())
-	case m.Settings.Over != frame.OverlayNone:
-		return m.pressOver(k)
 	}
-	return m.Handle(k, m.actions())
+	m.controls.Do(loop.CommandQuit)
+	return tea.Quit
 }
 
 // actions returns what the keys do, in the order of precedence: the keys of a recording come before

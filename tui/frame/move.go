@@ -26,13 +26,32 @@ func OnKey(b key.Binding, f func()) Action {
 	return Action{b, func(tea.KeyPressMsg) tea.Cmd { f(); return nil }}
 }
 
-// Handle runs the first action that is bound to the key.
-func (d *Display) Handle(k tea.KeyPressMsg, list []Action) tea.Cmd {
-	if d.Settings.Pick != nil {
+// Handle handles a key: first the keys that always work, then those of what is typed or of the overlay, then the
+// first action that is bound to the key. over handles the keys of overlays; nil for overlays without a question.
+func (d *Display) Handle(k tea.KeyPressMsg, actions func() []Action, over func(tea.KeyPressMsg) tea.Cmd) tea.Cmd {
+	d.Changed = true
+	switch {
+	case Pressed(k, d.Keys.Interrupt):
+		return tea.Quit
+	case Pressed(k, d.Keys.Suspend):
+		return tea.Suspend
+	case d.Settings.Typing:
+		d.typeFilter(k)
+		return nil
+	case d.Settings.Palette != nil:
+		return d.typeName(k, actions())
+	case d.Settings.Over != OverlayNone && over != nil:
+		return over(k)
+	case d.Settings.Over != OverlayNone:
+		if !d.ScrollOverlay(k) {
+			d.CloseOverlay(k)
+		}
+		return nil
+	case d.Settings.Pick != nil:
 		d.Notify(Remark{})
 		return d.movePick(k)
 	}
-	for _, a := range list {
+	for _, a := range actions() {
 		if Pressed(k, a.Binding) {
 			d.Notify(Remark{})
 			return a.Do(k)
@@ -100,8 +119,8 @@ func (d *Display) Back(k tea.KeyPressMsg) (thaws bool) {
 	return false
 }
 
-// TypeFilter handles a key while the user types a filter.
-func (d *Display) TypeFilter(k tea.KeyPressMsg) {
+// typeFilter handles a key while the user types a filter.
+func (d *Display) typeFilter(k tea.KeyPressMsg) {
 	d.Settings.Scroll[d.Settings.View] = d.initialScroll(d.Settings.View)
 	switch name := k.String(); {
 	case name == "esc":

@@ -41,9 +41,9 @@ func named(name, typed string) bool {
 	return true
 }
 
-// TypeName handles a key while the palette is open: enter runs the first offer, tab offers the next
+// typeName handles a key while the palette is open: enter runs the first offer, tab offers the next
 // one first.
-func (d *Display) TypeName(k tea.KeyPressMsg, actions []Action) tea.Cmd {
+func (d *Display) typeName(k tea.KeyPressMsg, actions []Action) tea.Cmd {
 	p := d.Settings.Palette
 	list := d.offers(p.Typed, actions)
 	if len(p.Offers) > 0 {

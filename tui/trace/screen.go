@@ -117,28 +117,8 @@ func differs(a, b *optrace.Live) bool {
 		frame.WholeSeconds(a.Since) != frame.WholeSeconds(b.Since) || frame.WholeSeconds(a.Now) != frame.WholeSeconds(b.Now)
 }
 
-// Press handles a key: first the keys that always work, then those of the overlay, then those of
-// the view.
-func (t *Screen) Press(k tea.KeyPressMsg) tea.Cmd {
-	t.Changed = true
-	switch {
-	case frame.Pressed(k, t.keys.Interrupt):
-		return tea.Quit
-	case frame.Pressed(k, t.keys.Suspend):
-		return tea.Suspend
-	case t.Settings.Typing:
-		t.TypeFilter(k)
-		return nil
-	case t.Settings.Palette != nil:
-		return t.TypeName(k, t.actions())
-	case t.Settings.Over != frame.OverlayNone:
-		if !t.ScrollOverlay(k) {
-			t.CloseOverlay(k)
-		}
-		return nil
-	}
-	return t.Handle(k, t.actions())
-}
+// Press handles a key.
+func (t *Screen) Press(k tea.KeyPressMsg) tea.Cmd { return t.Handle(k, t.actions, nil) }
 
 func (t *Screen) actions() []frame.Action {
 	k := &t.keys
