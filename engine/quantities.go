@@ -260,7 +260,7 @@ func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {
 	}
 	q.put("recoverable_usd_per_hour", "USD/h", recoverable, Estimate, "needs a price and the PROFILE efficiency")
 	if recoverable.OK {
-		q.note("PROFILE formula: cost x (1 - PROFILE efficiency); see the recommendation for what a change would save")
+		q.note("PROFILE formula: cost x (1 - PROFILE efficiency); not what a change is predicted to save")
 	}
 }
 

@@ -25,6 +25,9 @@ func TestExplainFindsAWord(t *testing.T) {
 		{[]string{"p99"}, "nearest rank"},
 		{[]string{"rss"}, "RSS"},
 		{[]string{"KV", "pool"}, "KV pool"},
+		{[]string{"headroom"}, "headroom"},
+		{[]string{"recoverable"}, "PROFILE"},
+		{[]string{"profile"}, "PROFILE"},
 		{[]string{"TTFT", "p99"}, "TTFT in vLLM's page of metrics"},
 	} {
 		stdout, stderr, code := call(t, nil, append([]string{"explain"}, c.args...)...)

@@ -41,7 +41,7 @@ const prefillHeavy = 0.40
 // NewClassic computes the PROFILE formulas:
 //
 //	decode ceiling  = bandwidth * tp / (params * bytes)          tok/s of one sequence
-//	prefill ceiling = flops32 * tp / (6 * params * seq_len)
+//	prefill ceiling = flops32 * tp / (6 * params * seq_len)     prompts/s
 //	ridge batch     = flops32 * bytes / bandwidth
 //	efficiency      = actual / (decode ceiling * running)        absent above 1
 //	headroom        = 1 - efficiency

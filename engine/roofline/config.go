@@ -138,7 +138,7 @@ type Classic struct {
 	DecodeTokensPerS      stat.Opt `json:"decode_tokens_per_s"` // of one sequence
 	DecodeLower           stat.Opt `json:"decode_lower_tokens_per_s"`
 	DecodeUpper           stat.Opt `json:"decode_upper_tokens_per_s"`
-	PrefillTokensPerS     stat.Opt `json:"prefill_tokens_per_s"`
+	PrefillTokensPerS     stat.Opt `json:"prefill_tokens_per_s"` // in prompts per second: the formula divides by the prompt's length
 	PrefillLower          stat.Opt `json:"prefill_lower_tokens_per_s"`
 	PrefillUpper          stat.Opt `json:"prefill_upper_tokens_per_s"`
 	RidgeBatch            stat.Opt `json:"ridge_batch"`
@@ -152,7 +152,7 @@ type Classic struct {
 	RecoverableUSDPerHour stat.Opt `json:"recoverable_usd_per_hour"`
 	BytesPerParam         stat.Opt `json:"bytes_per_param"`
 	BytesPerParamFrom     string   `json:"bytes_per_param_from"`
-	Caveat                string   `json:"caveat"` // set for a prefill-heavy load, whose efficiency reads low; else ""
+	Caveat                string   `json:"caveat" absent:""` // set for a prefill-heavy load, whose efficiency reads low; else ""
 }
 
 // Operating has the physical ceilings at the measured operating point, summed over the replicas of

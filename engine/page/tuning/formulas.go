@@ -47,8 +47,10 @@ func classicSection(d *engine.Diagnosis) page.Section {
 	list := classicPairs(c)
 	list.add("decode × running", c.AggregateTokensPerS, "tok/s", "")
 	list.add("efficiency", c.Efficiency, "ratio", "of decode × running")
-	list.add("headroom", c.Headroom, "ratio", "")
-	list.add("recoverable", c.RecoverableUSDPerHour, "USD/h", "cost × (1 − efficiency)")
+	list.add("not used", c.Headroom, "ratio", "1 − efficiency, PROFILE's headroom")
+	if d.Recommendation != nil {
+		list.add("recoverable", c.RecoverableUSDPerHour, "USD/h", "PROFILE's cost × (1 − efficiency), not a predicted saving")
+	}
 	sec.Add(list.table())
 	if c.Caveat != "" {
 		sec.Add(page.Paragraph(page.Toned(page.Warn, c.Caveat)))
@@ -66,10 +68,10 @@ func classicPairs(c *roofline.Classic) pairs {
 	}
 	var list pairs
 	list.add("decode, one sequence", c.DecodeTokensPerS, "tok/s", band(c.DecodeLower, c.DecodeUpper))
-	list.add("prefill", c.PrefillTokensPerS, "tok/s", band(c.PrefillLower, c.PrefillUpper))
-	list.add("ridge batch", c.RidgeBatch, "", "")
+	list.add("prefill", c.PrefillTokensPerS, "prompts/s", band(c.PrefillLower, c.PrefillUpper))
+	list.add("ridge batch", c.RidgeBatch, "", "by the FP32 peak; that of a step by the tensor cores")
 	list.add("weights", c.WeightGB, "GB", figure.Significant(c.BytesPerParam.Or(0))+" bytes per parameter, from "+cmp.Or(c.BytesPerParamFrom, "nowhere"))
-	list.add("KV headroom", c.KVHeadroomGB, "GB", "of each GPU")
+	list.add("left for KV", c.KVHeadroomGB, "GB", "of each GPU")
 	list.add("TPOT floor", c.TPOTFloorS, "s", "")
 	list.add("prefill floor", c.PrefillFloorS, "s", "")
 	return list

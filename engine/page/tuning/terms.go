@@ -20,6 +20,16 @@ func Terms() []engine.Term {
 			"binding: the part of a step that takes longest: weights, kv, compute, collectives or fixed.",
 			"ridge: the running requests from which a step computes for longer than it reads.",
 		}},
+		{Name: "headroom", Meaning: []string{
+			"How many more requests a second of the measured kind the server takes before some wait, or before an objective of --slo breaks.",
+		}},
+		{Name: "PROFILE", Also: []string{"PROFILE ceilings", "PROFILE formula", "ridge batch", "not used", "recoverable", "left for KV"}, Meaning: []string{
+			"Published formulas and rules (R1 to R5), shown for comparison: nothing is recommended or predicted by these formulas.",
+			"decode = bandwidth × TP / (parameters × bytes), for one sequence. prefill = FP32 peak × TP / (6 × parameters × prompt length), in prompts a second.",
+			"ridge batch = FP32 peak × bytes / bandwidth. The physical model's ridge is larger: it is that of the tensor cores at the dtype of the weights.",
+			"efficiency = output / (decode × running). not used = 1 − efficiency, which PROFILE calls headroom. recoverable = cost × (1 − efficiency): what an hour would cost less at that ceiling, which no server reaches; it is no predicted saving.",
+			"left for KV: the memory of a GPU without the weights.",
+		}},
 		{Name: "server's best", Also: []string{"best", "best allowed", "this server"}, Meaning: []string{
 			"The most output that this server would reach with its slots and KV pool, at its own measured speed. It is below achievable if the steps of this server take longer than good software needs, and above it if they take less.",
 		}},

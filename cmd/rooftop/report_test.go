@@ -1,0 +1,36 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Reports of real servers name what a figure is, and claim no more than was measured or predicted.
+func TestReportsOfRealServers(t *testing.T) {
+	for _, c := range []struct {
+		recording string
+		says      []string
+		omits     []string
+	}{
+		{
+			"0.26.0-h200-healthy-full",
+			[]string{"prefill 4.63 prompts/s", "ridge batch 27.9 by the FP32 peak", "left for KV", "not used 65 % 1 − efficiency, PROFILE's headroom", "headroom 0 to 0.971 req/s"},
+			[]string{"recoverable $2.27/h", "headroom 65 %"},
+		},
+		{"0.26.0-h200-few-clients", []string{"recoverable $1.43/h PROFILE's cost × (1 − efficiency), not a predicted saving"}, nil},
+	} {
+		out, errs, _ := call(t, nil, "replay", filepath.Join("..", "..", "testdata", "recordings", "real", c.recording+".gz"), "-v")
+		report := strings.Join(strings.Fields(out), " ")
+		for _, want := range c.says {
+			if !strings.Contains(report, want) {
+				t.Errorf("%s does not say %q: %s%s", c.recording, want, errs, out)
+			}
+		}
+		for _, never := range c.omits {
+			if strings.Contains(report, never) {
+				t.Errorf("%s says %q: %s", c.recording, never, out)
+			}
+		}
+	}
+}
