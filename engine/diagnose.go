@@ -102,11 +102,11 @@ func judge(rule *Rule, r *Run) Finding {
 			f.Reason = f.FiredIn() + ": too few to act on"
 		}
 	case t.Suppressed > 0:
-		f.State, f.Reason = Suppressed, t.Suppress.Sentence()
+		f.State, f.Reason = Suppressed, t.suppress.reason()
 	case t.Judged > t.NoLoad:
-		f.State, f.Reason = NotFired, t.Last.Sentence()
+		f.State, f.Reason = NotFired, t.quiet.reason()
 	case t.NoLoad > 0:
-		f.State, f.Judged, f.Reason = NotEvaluable, 0, t.Last.Sentence()
+		f.State, f.Judged, f.Reason = NotEvaluable, 0, t.quiet.reason()
 	default:
 		f.State = NotEvaluable
 		f.Reason = "no evaluable window"
@@ -130,7 +130,7 @@ func profileForm(rule *Rule, r *Run) ProfileForm {
 	case t.Fired > 0:
 		p.State, p.Reason = Fired, fmt.Sprintf("fired in %d of %s", t.Fired, figure.Counted(t.Evaluable, "window"))
 	case t.Judged > 0:
-		p.State, p.Reason = NotFired, t.Last.Sentence()
+		p.State, p.Reason = NotFired, t.quiet.reason()
 	case len(t.Missing) > 0:
 		p.Reason = "needs " + t.Missing[0]
 	}
@@ -167,10 +167,10 @@ func TallyChecks(rule *Rule, r *Run) Tally {
 		case Suppressed:
 			t.Judged++
 			t.Suppressed++
-			t.Suppress = c
+			t.suppress.add(c)
 		case NotFired:
 			t.Judged++
-			t.Last = c
+			t.quiet.add(c)
 			if c.NoLoad {
 				t.NoLoad++
 			}

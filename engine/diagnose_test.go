@@ -290,3 +290,35 @@ func TestMoreRunningThanSlotsIsAContradiction(t *testing.T) {
 		t.Errorf("conflicts %q, want the slots", d.Facts.Conflicts)
 	}
 }
+
+// A rule that did not fire says the figure that came nearest in the run, not that of its last window, and of how many
+// windows; a window without load decides nothing.
+func TestReasonIsThatOfTheRun(t *testing.T) {
+	below := func(v float64) Check {
+		return Check{State: NotFired, Why: "KV peak", Figure: stat.Some(v), Op: "<", Limit: stat.Some(0.88), Unit: "ratio"}
+	}
+	idle := Check{State: NotFired, NoLoad: true, Why: "no request ran"}
+	busy := Check{State: NotFired, Why: "requests wait", Figure: stat.Some(5), Op: ">=", Limit: stat.Some(2), Unit: "req"}
+	full := func(v float64) Check {
+		return Check{State: Suppressed, Why: "prefill saturated at", Figure: stat.Some(v), Unit: "ratio"}
+	}
+	for _, c := range []struct {
+		checks []Check
+		want   string
+	}{
+		{[]Check{below(0.5), below(0.81), below(0.02)}, "KV peak 81 % < 88 % in the nearest of 3 windows"},
+		{[]Check{below(0.81), below(0.81)}, "KV peak 81 % < 88 %"},
+		{[]Check{below(0.3), idle, idle}, "KV peak 30 % < 88 %"},
+		{[]Check{busy, busy, below(0.3)}, "requests wait 5 >= 2"},
+		{[]Check{full(0.55), full(0.75), full(0.6)}, "prefill saturated at 75 % in the nearest of 3 windows"},
+	} {
+		rule := Rule{ID: KVPressure, Check: func(w *Window, _ *Facts) Check { return c.checks[w.Index] }}
+		var windows []Window
+		for i := range c.checks {
+			windows = append(windows, Window{Index: i, Evaluable: true})
+		}
+		if d := Diagnose(Request{Windows: windows, Rules: []Rule{rule}}); strings.ReplaceAll(d.Findings[0].Reason, "\u00a0", " ") != c.want {
+			t.Errorf("%q, want %q", d.Findings[0].Reason, c.want)
+		}
+	}
+}

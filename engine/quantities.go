@@ -234,7 +234,9 @@ func (a *Aggregate) hardware(q *quantities, why string) {
 	put("vram_used_bytes", "B", used, "the fullest GPU")
 	put("vram_peak_bytes", "B", top, "the fullest GPU")
 	put("temperature_c", "C", temperature, "the hottest GPU")
+	q.note("last poll")
 	put("sm_clock_mhz", "MHz", clock, "the slowest GPU")
+	q.note("last poll")
 }
 
 func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {

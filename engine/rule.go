@@ -37,9 +37,9 @@ type Tally struct {
 	Critical1   int      // firings with Critical 1
 	Critical2   int      // firings with Critical 2
 	Missing     []string // distinct missing inputs, in order of appearance
-	Last        Check    // the last check that did not fire
-	Suppress    Check    // the last check that was suppressed
 	ConsecFired int      // longest run of consecutive firings
+
+	quiet, suppress decisions // checks that did not fire, and that were suppressed
 }
 
 // Significant is the standard condition: fired in at least 3 windows and in at least a quarter

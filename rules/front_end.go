@@ -164,7 +164,7 @@ func checkFrontEnd(w *engine.Window, f *engine.Facts) engine.Check {
 	inside := frontInside * float64(max(1, f.APIServerCount.Value))
 	switch {
 	case t.own < frontSeconds:
-		return above("time before the first token in the API server", stat.Some(t.own), frontSeconds, "s")
+		return above("time before the first token in the API server, without the step in progress,", stat.Some(t.own), frontSeconds, "s")
 	case t.own >= frontShare*t.first && t.inside < inside:
 		return above("requests in the API server at once", stat.Some(t.inside), inside, "req")
 	}

@@ -37,7 +37,7 @@ func Terms() []engine.Term {
 			"The figure is an estimate by the physical model or from the catalog; it was not measured.",
 		}},
 		{Name: "not judged", Also: []string{"not fired", "seen", "suppressed", "beyond", "fired"}, Meaning: []string{
-			"fired: the condition of the rule held in enough windows to act on. seen: it held, but in too few of them. not fired: it did not hold.",
+			"fired: the condition of the rule held in enough windows to act on. seen: it held, but in too few of them. not fired: it did not hold; where the figure differs between windows, that of the window nearest to its limit is shown.",
 			"suppressed: another finding explains it, or a condition of the rule rules it out.",
 			"not judged: an input is missing, or no window had load.",
 			"beyond: a rule of rooftop's own, which PROFILE (R1 to R5) does not have.",
