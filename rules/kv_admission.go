@@ -127,6 +127,7 @@ func concludeKVAdmission(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			fmt.Sprintf("%s tokens of the pool were free on average; the queued prompts need %s", figure.Count(free), figure.Count(demand))))
 	}
 	addEvidence(f, poolEvidence(&p)...)
+	addPromptsBusy(f, r)
 	f.Reason = figure.PercentSign(ratio.Or(0)) + " of requests queued, with too few free KV tokens for them"
 	f.Fix = moreKV(r, &p, p.wanted(r.Facts), false, "").withheldIfPointless()
 	if heads := promptsThatFit(r, &p, in); heads.Or(0) >= admissionHeads {

@@ -154,6 +154,7 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		addEvidence(f, compared("lookup_ratio", l, "", ">=", lookupsBlocked, engine.FromMeasured,
 			"each prompt token was looked up "+figure.Count(l.V)+" times: waiting requests failed to get blocks in step after step"))
 	}
+	addPromptsBusy(f, r)
 	m := moreKV(r, &p, p.wanted(r.Facts), preempted.Or(0) > 0, "")
 	f.Fix = m.fix
 	if preempted.Or(0) == 0 && r.Agg.LookupRatio.Or(0) < lookupsBlocked {
@@ -182,6 +183,12 @@ func slotPart(f *engine.Facts) stat.Opt {
 // fullAtPeak returns a sentence about the highest usage of the pool.
 func fullAtPeak(peak stat.Opt) string {
 	return "the KV pool was " + figure.PercentSign(peak.V) + " full at its peak"
+}
+
+// addPromptsBusy adds that prompts take the engine's time, where they do.
+func addPromptsBusy(f *engine.Finding, r *engine.Run) {
+	share, why := busyWithPrompts(r)
+	addKnownEvidence(f, compared("prefill_step_share", share, "ratio", ">=", promptsSaturate, engine.FromDerived, why))
 }
 
 // poolEvidence returns the known evidence about the pool: its size, the context of a sequence,

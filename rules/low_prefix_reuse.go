@@ -382,7 +382,11 @@ func reshapePrompts(r *engine.Run, e eviction) *engine.Fix {
 		fix.Why = fmt.Sprintf("Prefix caching is on, but %s of the prompt tokens are reused. Either the prompts differ from their first tokens on, or their shared prefixes are evicted before they are needed again: a block stays cached for about %s after its request. The metrics page does not separate the two.",
 			few, formatSeconds(e.stay.V))
 		fix.Command += "; if they are like that already, a larger KV pool or fewer different prefixes for each server"
-		reject(fix, "a larger KV pool first", "helps only if prompts with a shared prefix arrive within the time that it stays cached: "+evictionTest(r.Facts))
+		why := "helps only if prompts with a shared prefix arrive within the time that it stays cached: " + evictionTest(r.Facts)
+		if _, busy := busyWithPrompts(r); busy != "" {
+			why = busy + "; it " + why
+		}
+		reject(fix, "a larger KV pool first", why)
 	}
 	return fix
 }

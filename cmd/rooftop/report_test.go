@@ -19,6 +19,15 @@ func TestReportsOfRealServers(t *testing.T) {
 			[]string{"recoverable $2.27/h", "headroom 65 %"},
 		},
 		{"0.26.0-h200-few-clients", []string{"recoverable $1.43/h PROFILE's cost × (1 − efficiency), not a predicted saving"}, nil},
+		{
+			"0.32.0-pool-admission", // a larger pool is the second priority, and is said in one way not to help
+			[]string{
+				"prefill_step_share 100 % ≥ 90 %: prompts take 100 % of the CPU's time already: with a larger pool more requests run at once, each more slowly, and output hardly rises",
+				"a larger KV pool first: prompts take 100 % of the CPU's time already: with a larger pool more requests run at once, each more slowly, and output hardly rises; it helps only if",
+				"running 9.33 < 64 in the nearest of 10 windows",
+			},
+			nil,
+		},
 	} {
 		out, errs, _ := call(t, nil, "replay", filepath.Join("..", "..", "testdata", "recordings", "real", c.recording+".gz"), "-v")
 		report := strings.Join(strings.Fields(out), " ")
