@@ -278,10 +278,10 @@ func slotLimits(f *engine.Facts, p *pool, need int) (to int, limits []string) {
 	return to, limits
 }
 
-// slowerTokens states what a larger batch costs each request.
+// slowerTokens states what a larger batch costs each request, with a figure where the prediction has one.
 func slowerTokens(g gain) string {
-	if g.ITL.Mid.OK && g.ITL.Mid.V > 0 {
-		return "each request gets its tokens more slowly: inter-token latency " + figure.ChangeSign(g.ITL.Mid.V)
+	if mid := g.known().ITL.Mid; mid.OK && mid.V > 0 {
+		return "each request gets its tokens more slowly: inter-token latency " + figure.ChangeSign(mid.V)
 	}
 	return "each request gets its tokens more slowly as more requests share a step"
 }

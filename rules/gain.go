@@ -36,15 +36,22 @@ type gain struct {
 	modelled bool // predicted by the physical model, not by bounds
 }
 
-// predictions lists the metrics with a known effect.
-func (g gain) predictions() []engine.Prediction {
-	x, itl := g.Throughput, g.ITL
+// known returns the gain without what is too uncertain to tell.
+func (g gain) known() gain {
+	x, itl := &g.Throughput, &g.ITL
 	if !g.modelled && x.High.Or(0) > maxBound {
 		x.High, itl.High = stat.None, stat.None
 	}
 	if !g.modelled && x.Low.OK && (!x.High.OK || 1+x.High.V > widestKnown*(1+x.Low.V)) {
 		x.Mid, x.High, itl.Mid, itl.High = stat.None, stat.None, stat.None, stat.None
 	}
+	return g
+}
+
+// predictions lists the metrics with a known effect.
+func (g gain) predictions() []engine.Prediction {
+	g = g.known()
+	x, itl := g.Throughput, g.ITL
 	if x.Mid.OK && x.Mid.V != 0 && x.Low.OK && x.High.OK {
 		x.Low.V = min(x.Low.V, (1+x.Mid.V)*math.Exp(-leastError)-1)
 		x.High.V = max(x.High.V, (1+x.Mid.V)*math.Exp(leastError)-1)

@@ -19,6 +19,12 @@ func TestReportsOfRealServers(t *testing.T) {
 			[]string{"recoverable $2.27/h", "headroom 65 %"},
 		},
 		{"0.26.0-h200-few-clients", []string{"recoverable $1.43/h PROFILE's cost × (1 − efficiency), not a predicted saving"}, nil},
+		{"0.26.0-h200-unique-prompts", []string{"server's best 221 tok/s at 64 running (est): below achievable, as a step takes 1.22 times the achievable one"}, nil},
+		{
+			"0.32.0-one-client", // the gain is unknown, and so are its costs; there is no price
+			[]string{"expect output 50.4 tok/s unknown, at least +336 %", "costs each request gets its tokens more slowly as more requests share a step"},
+			[]string{"at worst", "inter-token latency +"},
+		},
 		{
 			"0.32.0-pool-admission", // a larger pool is the second priority, and is said in one way not to help
 			[]string{

@@ -140,6 +140,10 @@ func TestOperate(t *testing.T) {
 	if o.BestTokensPerS.V < 2*527 {
 		t.Errorf("best = %g tok/s, measured already %d", o.BestTokensPerS.V, 2*527)
 	}
+	m.MaxNumSeqs = stat.None
+	if open, _, err := c.Operate(m, 2); err != nil || open.BestTokensPerS.OK {
+		t.Errorf("without the slots the server's best is %g tok/s, %v", open.BestTokensPerS.V, err)
+	}
 	if !strings.Contains(strings.Join(o.Assumptions, "\n"), "decode only") {
 		t.Errorf("assumptions %q do not say that prefill is unknown", o.Assumptions)
 	}

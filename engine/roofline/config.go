@@ -177,7 +177,7 @@ type Operating struct {
 	StepTokens     float64  `json:"step_tokens"`
 	RidgeTokens    float64  `json:"ridge_tokens"`
 	// BestTokensPerS is the calibrated maximum over the batch sizes that slots and KV pool
-	// allow, reached with BestBatch running requests; both over all replicas.
+	// allow, reached with BestBatch running requests; both over all replicas. Absent without the slots.
 	BestTokensPerS stat.Opt `json:"best_tokens_per_s"`
 	BestBatch      float64  `json:"best_batch"`
 	Assumptions    []string `json:"assumptions"`

@@ -315,6 +315,9 @@ func distance(d *engine.Diagnosis) page.Section {
 		page.Notes("", func(l level) string { return l.note }),
 	}), page.Paragraph(boundBy(p.Binding, stepShares(p.TermsS))))
 	if rate, words := BestAllowed(out, p); rate != "" {
+		if longer := p.CalibrationRaw; longer.Or(0) > 1 && p.BestTokensPerS.V < p.AchievableTokensPerS.V {
+			words += ": below achievable, as a step takes " + figure.Significant(longer.V) + " times the achievable one"
+		}
 		sec.Add(page.Paragraph(page.Toned(page.Body, "server's best "), page.Toned(page.Strong, rate), page.Toned(page.Body, words)))
 	}
 	if h := &d.Headroom; h.Mid.OK || h.Reason != "" {

@@ -29,6 +29,9 @@ func Expectations(list []engine.Prediction, d *engine.Diagnosis, objectives ...v
 	var out []Expectation
 	for _, p := range list {
 		now := Quantity(d, p.Metric)
+		if d != nil && p.Metric == "usd_per_million_tokens" && !now.Value.OK {
+			continue // no money without a price
+		}
 		then := p.Mid.Finite()
 		if relative(p) {
 			then = stat.None
