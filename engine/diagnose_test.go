@@ -309,7 +309,7 @@ func TestReasonIsThatOfTheRun(t *testing.T) {
 		{[]Check{below(0.5), below(0.81), below(0.02)}, "KV peak 81 % < 88 % in the nearest of 3 windows"},
 		{[]Check{below(0.81), below(0.81)}, "KV peak 81 % < 88 %"},
 		{[]Check{below(0.3), idle, idle}, "KV peak 30 % < 88 %"},
-		{[]Check{busy, busy, below(0.3)}, "requests wait 5 >= 2"},
+		{[]Check{busy, busy, below(0.3)}, "requests wait 5 ≥ 2"},
 		{[]Check{full(0.55), full(0.75), full(0.6)}, "prefill saturated at 75 % in the nearest of 3 windows"},
 	} {
 		rule := Rule{ID: KVPressure, Check: func(w *Window, _ *Facts) Check { return c.checks[w.Index] }}

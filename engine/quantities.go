@@ -42,9 +42,12 @@ func (q *quantities) put(name, unit string, v stat.Opt, from Origin, reason stri
 	q.list = append(q.list, NamedQuantity{Name: name, Quantity: Quantity{Value: v, Unit: unit, Source: from, Reason: reason}})
 }
 
-// note adds a remark to the last quantity.
+// note adds a remark to the last quantity, if that is known.
 func (q *quantities) note(text string) {
 	last := &q.list[len(q.list)-1]
+	if !last.Value.OK {
+		return
+	}
 	last.Note = strings.TrimPrefix(last.Note+"; "+text, "; ")
 }
 
@@ -239,6 +242,9 @@ func (a *Aggregate) hardware(q *quantities, why string) {
 	q.note("last poll")
 }
 
+// perOutput says what the cost of a token is divided by.
+const perOutput = "of output tokens: it is high where prompts are most of the work"
+
 func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {
 	powerWhy := "needs generated tokens and the power of every GPU"
 	if len(a.GPUs) == 0 {
@@ -255,7 +261,9 @@ func (a *Aggregate) economy(q *quantities, r *Run, f *Facts) {
 	e := roofline.NewEconomics(a.Rate[CounterGenerationTokens], a.Power, cost)
 	q.put("tokens_per_watt", "tok/s/W", e.TokensPerWatt, Derived, powerWhy)
 	q.put("joules_per_token", "J", e.JoulesPerToken, Derived, powerWhy)
+	q.note(perOutput)
 	q.put("usd_per_million_tokens", "USD", e.USDPerMillionTokens, from, why)
+	q.note(perOutput)
 	var recoverable stat.Opt
 	if r.Ceiling != nil && r.Ceiling.Classic != nil {
 		recoverable = r.Ceiling.Classic.RecoverableUSDPerHour

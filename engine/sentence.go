@@ -20,5 +20,5 @@ func (c Check) Sentence() string {
 		return c.Why + " " + figure.Value(c.Figure.V, unit)
 	}
 	value, limit := figure.Compared(c.Figure.V, c.Limit.V, unit)
-	return strings.Join([]string{c.Why, value, c.Op, limit}, " ")
+	return strings.Join([]string{c.Why, value, figure.Operator(c.Op), limit}, " ")
 }

@@ -195,7 +195,7 @@ func adapterCost(f *engine.Facts, more int) string {
 	if bytes := adapterBytes(&f.ModelSpec, f.MaxLoRARank.Value); f.ModelKnown && f.MaxLoRARank.Known && bytes > 0 {
 		tp := float64(max(1, f.TensorParallel.Value))
 		return fmt.Sprintf("GPU memory, which the KV pool loses: about %s for each of %s of rank %d on each GPU (est)",
-			figure.Bytes(bytes/tp), figure.Counted(more, "more adapter"), f.MaxLoRARank.Value)
+			figure.Value(bytes/tp, "B"), figure.Counted(more, "more adapter"), f.MaxLoRARank.Value)
 	}
 	return "GPU memory for each more adapter, which the KV pool loses: its size depends on --max-lora-rank and the model"
 }

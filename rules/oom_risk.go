@@ -121,8 +121,8 @@ func statedBytes(f *engine.Facts) float64 {
 	return catalog.DType(w.Value).Bytes()
 }
 
-// gigabytes formats a size in 1e9 bytes.
-func gigabytes(v float64) string { return figure.Bytes(v * 1e9) }
+// gigabytes formats a size in 1e9 bytes, in the binary units of all device memory.
+func gigabytes(v float64) string { return figure.Value(v*1e9, "B") }
 
 func bytesText(f *engine.Facts, bytes float64) string {
 	from := f.ClassicBytesFrom
@@ -194,7 +194,7 @@ func moreTensorParallel(r *engine.Run, weights, vram float64, tp int) *engine.Fi
 	return fix
 }
 
-// gpusOf formats a number of GPUs with their memory: "one 80 GB GPU", "2 GPUs of 80 GB each".
+// gpusOf formats a number of GPUs with their memory: "one 80 GiB GPU", "2 GPUs of 80 GiB each".
 func gpusOf(n int, vram float64) string {
 	if n == 1 {
 		return "one " + gigabytes(vram) + " GPU"

@@ -15,8 +15,11 @@ func TestReportsOfRealServers(t *testing.T) {
 	}{
 		{
 			"0.26.0-h200-healthy-full",
-			[]string{"prefill 4.63 prompts/s", "ridge batch 27.9 by the FP32 peak", "left for KV", "not used 65 % 1 − efficiency, PROFILE's headroom", "headroom 0 to 0.971 req/s"},
-			[]string{"recoverable $2.27/h", "headroom 65 %"},
+			[]string{
+				"prefill 4.63 prompts/s", "ridge batch 27.9 by the FP32 peak", "left for KV", "not used 65 % 1 − efficiency, PROFILE's headroom", "headroom 0 to 0.971 req/s",
+				"$/1M tok $0.15 output", "energy 85.0 mJ per output token", "15.0 GiB of weights on a GPU with 140 GiB", "30 % ≥ 25 %",
+			},
+			[]string{"recoverable $2.27/h", "headroom 65 %", " GB ", ">="},
 		},
 		{"0.26.0-h200-few-clients", []string{"recoverable $1.43/h PROFILE's cost × (1 − efficiency), not a predicted saving"}, nil},
 		{"0.26.0-h200-unique-prompts", []string{"server's best 221 tok/s at 64 running (est): below achievable, as a step takes 1.22 times the achievable one"}, nil},

@@ -20,6 +20,9 @@ func withPercentSign(s string) string {
 	return s + NBSP + "%"
 }
 
+// Operator returns a comparison as people read it: "≥" for ">=".
+func Operator(op string) string { return strings.NewReplacer(">=", "≥", "<=", "≤").Replace(op) }
+
 // ChangeRange formats an interval of relative changes: "+29 to +33 %". If both ends format the same, it is one
 // figure.
 func ChangeRange(low, high float64) string {

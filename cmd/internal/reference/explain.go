@@ -34,7 +34,7 @@ func Explanation(e rules.Explanation) *page.Page {
 	if len(e.Thresholds) > 0 {
 		t := &page.Table{Columns: []page.Column{{Left: true}, {Left: true, Tone: page.Strong}, {Left: true, Tone: page.Muted}}}
 		for _, x := range e.Thresholds {
-			limit := strings.TrimSpace(x.Op + figure.NBSP + figure.Value(x.Value, x.Unit))
+			limit := strings.TrimSpace(figure.Operator(x.Op) + figure.NBSP + figure.Value(x.Value, x.Unit))
 			t.Rows = append(t.Rows, []page.Cell{page.Words(x.Name), page.Words(limit), {Text: "(" + x.Source + ")"}})
 		}
 		limits.Add(t)

@@ -251,9 +251,9 @@ func machine(d *engine.Diagnosis, g *page.Gaps) *block {
 		g.Add("GPU", Quantity(d, "gpu_util").Reason)
 		b.row(page.Cell{Text: "GPU", Tone: page.Muted}, page.Words(""), page.Cell{})
 	}
-	b.quantity("$/1M tok", "usd_per_million_tokens", "")
+	b.quantity("$/1M tok", "usd_per_million_tokens", "output")
 	if known("joules_per_token") {
-		b.quantity("energy", "joules_per_token", "per token")
+		b.quantity("energy", "joules_per_token", "per output token")
 	}
 	return b
 }

@@ -80,13 +80,15 @@ func remainder(f *engine.Finding) []string {
 
 // EvidenceText returns a figure of evidence with the limit that it was compared with.
 func EvidenceText(e engine.Evidence) string {
-	value, limit := e.Value.Finite(), e.Limit.Finite()
-	if !value.OK || !limit.OK {
-		return figure.Show(value, e.Unit)
+	value, limit, unit := e.Value.Finite(), e.Limit.Finite(), e.Unit
+	if unit == "GB" { // all device memory is shown in binary units
+		value, limit, unit = value.Times(1e9), limit.Times(1e9), "B"
 	}
-	v, l := figure.Compared(value.V, limit.V, e.Unit)
-	op := strings.NewReplacer(">=", "≥", "<=", "≤").Replace(e.Op)
-	return v + " " + strings.TrimSpace(op+nbsp+l)
+	if !value.OK || !limit.OK {
+		return figure.Show(value, unit)
+	}
+	v, l := figure.Compared(value.V, limit.V, unit)
+	return v + " " + strings.TrimSpace(figure.Operator(e.Op)+nbsp+l)
 }
 
 // findingTitle returns the title of a finding, or else its ID.

@@ -70,8 +70,8 @@ func classicPairs(c *roofline.Classic) pairs {
 	list.add("decode, one sequence", c.DecodeTokensPerS, "tok/s", band(c.DecodeLower, c.DecodeUpper))
 	list.add("prefill", c.PrefillTokensPerS, "prompts/s", band(c.PrefillLower, c.PrefillUpper))
 	list.add("ridge batch", c.RidgeBatch, "", "by the FP32 peak; that of a step by the tensor cores")
-	list.add("weights", c.WeightGB, "GB", figure.Significant(c.BytesPerParam.Or(0))+" bytes per parameter, from "+cmp.Or(c.BytesPerParamFrom, "nowhere"))
-	list.add("left for KV", c.KVHeadroomGB, "GB", "of each GPU")
+	list.add("weights", c.WeightGB.Times(1e9), "B", figure.Significant(c.BytesPerParam.Or(0))+" bytes per parameter, from "+cmp.Or(c.BytesPerParamFrom, "nowhere"))
+	list.add("left for KV", c.KVHeadroomGB.Times(1e9), "B", "of each GPU")
 	list.add("TPOT floor", c.TPOTFloorS, "s", "")
 	list.add("prefill floor", c.PrefillFloorS, "s", "")
 	return list
@@ -184,7 +184,7 @@ func leastTP(c *HardwareCeiling) string {
 func ceilingFit(c *HardwareCeiling) page.Section {
 	sec := page.Section{ID: "fit"}
 	p := &c.Physical
-	weights := figure.Show(stat.Finite(p.WeightBytes/1e9), "GB")
+	weights := figure.Show(stat.Finite(p.WeightBytes), "B")
 	say := func(t page.Tone, word, text string, inset bool) {
 		line := page.Toned(page.Body, text)
 		if word != "" {
