@@ -141,8 +141,11 @@ func (c *decision) judged(e *effect, what string) conclusion {
 // trial shows it, or a side was measured for no longer than such a burst may last.
 func (c *decision) transient(v conclusion, e *effect) conclusion {
 	v.direction, v.cause, v.need = Inconclusive, ByNoise, "the effect to last"
-	if c.hosts.bursts || c.hosts.busy {
+	switch {
+	case c.hosts.bursts || c.hosts.busy:
 		v.cause = ByHost
+	case c.loadDiffers(e):
+		v.cause = ByTraffic
 	}
 	if !c.isLasting(e) {
 		v.reason += ", but only a part of the trial shows it"
@@ -155,7 +158,7 @@ func (c *decision) transient(v conclusion, e *effect) conclusion {
 	// The side before the change gets no further measurements.
 	v.settled = !c.p.Paired && c.slower(e) == 0 && math.Abs(e.mid) <= c.burst(e)
 	v.need = fmt.Sprintf("at least %s of measurement%s%s", figure.Value(LongestBurst.Seconds(), "s"), when, change)
-	v.reason += fmt.Sprintf(", but only %s were measured%s: a burst of another workload may last as long", figure.Value(math.Round(c.side[c.slower(e)].lasted), "s"), when)
+	v.reason += fmt.Sprintf(", but only %s were measured%s: a burst of another workload may last as long", figure.Value(c.side[c.slower(e)].lasted, "s"), when)
 	return v
 }
 
@@ -165,8 +168,11 @@ const standardError = 0.5
 // undecided returns the call if the interval allows no decision.
 func (c *decision) undecided(v conclusion, e *effect) conclusion {
 	v.direction, v.cause = Inconclusive, ByNoise
-	if (c.hosts.bursts || c.hosts.busy) && e.measured >= e.restart {
+	switch {
+	case (c.hosts.bursts || c.hosts.busy) && e.measured >= e.restart:
 		v.cause = ByHost
+	case c.loadDiffers(e):
+		v.cause = ByTraffic
 	}
 	if (e.low() > 0 || e.high() < 0) && c.p.Last {
 		v.direction, v.settled = Plateau, true
@@ -192,8 +198,25 @@ func (c *decision) undecided(v conclusion, e *effect) conclusion {
 	if e.restart > e.measured {
 		v.need = "more starts of both configurations"
 	}
-	v.reason += ", which may be noise"
+	if v.cause == ByTraffic {
+		v.reason += c.otherLoad("may hide a difference")
+	} else {
+		v.reason += ", which may be noise"
+	}
 	return v
+}
+
+// loadDiffers reports whether the traffic explains more than noise does, and more than a neighbour.
+func (c *decision) loadDiffers(e *effect) bool {
+	return max(c.high, -c.low) > max(c.precision, e.halfWidth(), c.hosts.high, -c.hosts.low)
+}
+
+// otherLoad says that the load differs, and what follows.
+func (c *decision) otherLoad(what string) string {
+	if name := c.mostMoved(); name != "" {
+		return ", but the load differs (" + name + "), which " + what
+	}
+	return ", but the load differs, which " + what
 }
 
 // confounded returns the call if traffic or a neighbour explains the effect.
@@ -216,11 +239,7 @@ func (c *decision) confounded(v conclusion, what string) conclusion {
 		}
 	}
 	v.direction, v.cause, v.need = NotComparable, ByTraffic, "the same load as before"
-	if name := c.mostMoved(); name != "" {
-		v.reason += ", but the load differs (" + name + "), which " + what
-	} else {
-		v.reason += ", but the load differs, which " + what
-	}
+	v.reason += c.otherLoad(what)
 	return v
 }
 

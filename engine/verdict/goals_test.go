@@ -78,6 +78,19 @@ func TestGoalsAndObjectives(t *testing.T) {
 	}
 }
 
+// TestTheCauseOfNoVerdict checks that the load is named where it differs by more than noise, and noise where it does not.
+func TestTheCauseOfNoVerdict(t *testing.T) {
+	for running, want := range map[float64]Cause{16: ByNoise, 8: ByTraffic, 32: ByTraffic} {
+		side := func(seed uint64, tokens, running float64) *Side {
+			return &Side{Incarnations: []Incarnation{steadyLife(seed, tokens, 0.2, running, 0)}}
+		}
+		got := Judge(side(1, 1000, 16), side(2, 990, running), Plan{Last: true, Spread: Widen(nil)})
+		if got.Direction != Inconclusive || got.Cause != want {
+			t.Errorf("%v running after 16: %s by %s, want inconclusive by %s: %s", running, got.Direction, got.Cause, want, got.Reason)
+		}
+	}
+}
+
 // TestQuantilesNeedObservations checks that a quantile with fewer than ten observations beyond it has no value,
 // and that the known quantiles still veto.
 func TestQuantilesNeedObservations(t *testing.T) {

@@ -52,6 +52,9 @@ func Measurements(c *PastComparison) *page.Page {
 		page.Left("release", page.Muted, func(m *past.Measurement) string { return m.Target.EngineVersion }).Ranked(1),
 		page.Left("measured", page.Muted, func(m *past.Measurement) string { return WindowCounts(m.Diagnosis.Windows) }).Ranked(3),
 	})}})
+	if c.After.Started.Before(c.Before.Started) {
+		head[len(head)-1].Add(page.Paragraph(page.Toned(page.Warn, page.Warn.Sign()+nbsp+"The second measurement is older than the first: before and after are in the order given, not in that of time.")))
+	}
 	changed := page.Section{ID: "changed", Title: "What else changed"}
 	switch {
 	case len(c.Changes) > 0:
