@@ -80,6 +80,7 @@ func newDemo(w *cli.World) *cobra.Command {
 	g.Done()
 	c.Flags().Lookup("json").Usage = "events instead of the screen, one JSON object a line"
 	c.Flags().Lookup("plain").Usage = "lines instead of the screen, without colour"
+	c.Flags().Lookup("no-report").Usage = "write no full report when the screen ends; else it lies under ~/.local/state/rooftop/runs; lines and events leave none"
 	return c
 }
 

@@ -122,7 +122,7 @@ func (a *applying) notApplied(in Applied) {
 				}
 			})
 		}
-		a.ending.finish(exitError, "the revert to the kept configuration failed: "+in.Err)
+		a.ending.finish(exitError, "the revert to "+a.keptName()+" failed: "+in.Err)
 	case in.Untouched && !a.auto.exit.set:
 		a.resumeUntouched()
 	case in.Back:

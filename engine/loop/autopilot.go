@@ -133,19 +133,19 @@ func (p *autopilot) baselineTooUncertain(r *engine.Recommendation) bool {
 func (p *autopilot) extendBaseline(r *engine.Recommendation) {
 	until := p.uncertainSince + overdue*p.plan.Longest
 	if p.now >= until {
-		reason := "the load ended before the kept configuration was measured for long enough"
+		reason := "the load ended before " + p.keptName() + " was measured for long enough"
 		switch why := missingToJudge(latestWindows(p.baseline.current.windows, p.plan.Measure)); why {
 		case "":
-			reason = "the load changes too much from one stretch to the next: the kept configuration could not be measured for long enough"
+			reason = "the load changes too much from one stretch to the next: " + p.keptName() + " could not be measured for long enough"
 		case waitsForLoad:
 		default:
-			reason = "the kept configuration was not measured for long enough: " + why
+			reason = p.keptName() + " was not measured for long enough: " + why
 		}
 		p.conclude(reason, exitNothing)
 		return
 	}
 	why, most := p.baseline.lacking(r)
-	p.waitFor(until, most, "measuring the kept configuration for longer, "+why)
+	p.waitFor(until, most, "measuring "+p.keptName()+" for longer, "+why)
 }
 
 // Sentences shared by several ends and events.
@@ -217,11 +217,11 @@ func (p *autopilot) wake() {
 func (p *autopilot) conclude(reason string, code int) {
 	switch {
 	case p.changeInPlace() && p.server.CanApply:
-		p.schedule("back", "revert to the kept configuration", p.trials.revert)
+		p.schedule("back", "revert to "+p.keptName(), p.trials.revert)
 	case p.changeInPlace():
 		p.trials.revert() // asks for it
 	case p.baseline.measured.spreadUnknown && p.now-p.since < overdue*p.plan.Longest:
-		p.waitFor(p.since+overdue*p.plan.Longest, p.baseline.inStretches(p.baseline.measuringLeft()), "measuring the kept configuration again after its restart: the difference is restart noise")
+		p.waitFor(p.since+overdue*p.plan.Longest, p.baseline.inStretches(p.baseline.measuringLeft()), "measuring "+p.keptName()+" again after its restart: the difference is restart noise")
 	case !p.keptIsStable():
 		p.watchKept()
 	default:

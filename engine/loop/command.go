@@ -131,7 +131,7 @@ func (c *controls) cannotRevert() string {
 		if c.loop.changeInPlace() {
 			return ""
 		}
-		return "There is nothing to revert: the kept configuration is running."
+		return "There is nothing to revert: " + c.loop.keptName() + " is running."
 	case PhaseDown:
 		if c.loop.applying.failed && c.loop.server.CanApply {
 			return ""

@@ -38,7 +38,7 @@ type ending struct {
 // first; a second quit ends it at once.
 func (e *ending) quit() {
 	if e.auto.exit.set {
-		e.finish(exitError, "ended immediately, while the revert to the kept configuration was under way: 'rooftop recover' finishes it")
+		e.finish(exitError, "ended immediately, while the revert to "+e.keptName()+" was under way: 'rooftop recover' finishes it")
 		return
 	}
 	reason, code := e.currentReason()
@@ -56,12 +56,12 @@ func (e *ending) endNow(code int, reason string) {
 	if e.trials.open && !applying {
 		e.trials.endIteration(IterationReverted)
 	}
-	e.auto.exit = exit{set: true, code: code, reason: reason + "; the kept configuration runs again"}
+	e.auto.exit = exit{set: true, code: code, reason: reason + "; " + e.keptName() + " runs again"}
 	if applying {
-		e.writeEntry(LevelWarn, "", "finishing the restart and reverting to the kept configuration first; quit again to end immediately")
+		e.writeEntry(LevelWarn, "", "finishing the restart and reverting to "+e.keptName()+" first; quit again to end immediately")
 		return
 	}
-	e.writeEntry(LevelWarn, "", "reverting to the kept configuration first; quit again to end immediately")
+	e.writeEntry(LevelWarn, "", "reverting to "+e.keptName()+" first; quit again to end immediately")
 	e.trials.revert()
 }
 

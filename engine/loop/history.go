@@ -61,6 +61,14 @@ func (h *history) dropLatest() {
 	h.score = score(h.iterations)
 }
 
+// keptName names the configuration that a revert restores: the original one as long as no change is kept.
+func (h *history) keptName() string {
+	if h.keptCount() == 0 {
+		return "the original configuration"
+	}
+	return "the kept configuration"
+}
+
 // keptCount returns the number of kept changes.
 func (h *history) keptCount() int {
 	n := 0

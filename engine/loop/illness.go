@@ -97,7 +97,7 @@ func (p *autopilot) remedy() remedy {
 		return remedy{autoHang, "the change is reverted", p.changeFailed}
 	case p.server.CanApply && p.changeInPlace():
 		return remedy{autoHang, "the change is reverted", func(why string) {
-			p.writeEntry(LevelBad, EventError, why+": reverting to the kept configuration")
+			p.writeEntry(LevelBad, EventError, why+": reverting to "+p.keptName())
 			p.trials.revert()
 		}}
 	case p.server.CanApply && len(p.previous) > 0 && p.budget.restartLeft():

@@ -61,7 +61,7 @@ func (p *autopilot) checkDown(waited time.Duration) {
 	case p.trials.open && p.changeInPlace() && waited > autoDead:
 		p.changeFailed("the server exited or stopped answering under load" + p.problems())
 	case p.changeInPlace() && waited > autoDead:
-		p.writeEntry(LevelBad, EventError, "the server stopped answering with a change that was not kept: reverting to the kept configuration")
+		p.writeEntry(LevelBad, EventError, "the server stopped answering with a change that was not kept: reverting to "+p.keptName())
 		p.trials.revert()
 	case waited <= autoDown && !(p.conn.watch.processEnded && waited > autoDead && len(p.previous) > 0):
 	case len(p.previous) > 0 && p.budget.restartLeft():

@@ -119,7 +119,7 @@ func TestABaselineThatIsNeverSureEnds(t *testing.T) {
 			r.kept = r.server.args
 			r.wait(time.Minute, "waiting", in(loop.PhaseWaiting))
 			w := r.waited()
-			if len(w) != 1 || !strings.Contains(w[0].Text, "measuring the kept configuration for longer, "+c.says) || w[0].Took.Round(time.Second) != c.most {
+			if len(w) != 1 || !strings.Contains(w[0].Text, "measuring the original configuration for longer, "+c.says) || w[0].Took.Round(time.Second) != c.most {
 				t.Fatalf("said: %+v, want %q for %v", w, c.says, c.most)
 			}
 			r.server.clients = 0

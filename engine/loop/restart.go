@@ -157,7 +157,7 @@ func (t *trials) notReverted(next configuration, kind restartKind) {
 	if !kind.same {
 		t.lastMeasured, t.lastSlices = nil, nil // what runs was not measured
 	}
-	why := "the server was restarted, but it does not run the kept configuration: " + engine.JoinChanges(kind.changes) + " is in place"
+	why := "the server was restarted, but it does not run " + t.keptName() + ": " + engine.JoinChanges(kind.changes) + " is in place"
 	t.emit(LevelBad, Event{Kind: EventError, Iteration: t.reverted(), Text: why})
 	t.alter(t.reverted(), func(it *Iteration) {
 		if it.End != IterationBroken {
@@ -166,7 +166,7 @@ func (t *trials) notReverted(next configuration, kind restartKind) {
 	})
 	t.open = false
 	if t.plan.Auto {
-		t.ending.finish(exitError, "the revert to the kept configuration failed: "+why)
+		t.ending.finish(exitError, "the revert to "+t.keptName()+" failed: "+why)
 		return
 	}
 	t.enterPhase(PhaseReverting)

@@ -117,7 +117,7 @@ func (t *trials) revertBecause(why string) {
 		return
 	}
 	if !t.budget.restartLeft() {
-		t.ending.finish(exitError, "no restart is left to revert to the kept configuration: "+engine.JoinChanges(inverses(changes))+" is in place")
+		t.ending.finish(exitError, "no restart is left to revert to "+t.keptName()+": "+engine.JoinChanges(inverses(changes))+" is in place")
 		return
 	}
 	t.open = false

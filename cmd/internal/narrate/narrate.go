@@ -30,6 +30,7 @@ type Narrator struct {
 
 	now       time.Duration
 	announced engine.Target          // the last announced server
+	held      *engine.Diagnosis      // printed once the next event has told whether its recommendation stands
 	answer    *engine.Recommendation // the recommendation in the last full answer
 	applying  bool                   // rooftop is restarting the server, so its absence is expected
 	opened    int                    // the last announced change
@@ -55,6 +56,7 @@ func (n *Narrator) Waits(at time.Duration, why string) {
 func (n *Narrator) Event(e loop.Event) {
 	n.now = e.T
 	n.Simulated = n.Simulated || e.Target.Simulated
+	n.printHeld(&e)
 	switch e.Kind {
 	case loop.EventAttached:
 		n.attached(&e)
@@ -205,29 +207,51 @@ func (n *Narrator) measured(e *loop.Event) {
 	n.print(cmp.Or(text, "measured"))
 }
 
-// diagnosis prints the first answer and, with Verbose, every report in full.
+// diagnosis holds the first answer and, with Verbose, every report in full.
 func (n *Narrator) diagnosis(e *loop.Event) {
-	switch d := e.Diagnosis; {
-	case d == nil:
-	case n.Options.Verbose:
-		n.block(tuning.Diagnosis(d, tuning.Options{Verbose: true}))
-		n.answer = d.Recommendation
-	case e.Iteration == 0:
-		n.block(&page.Page{Sections: []page.Section{tuning.Answer(d)}})
-		n.answer = d.Recommendation
+	if n.Options.Verbose || e.Iteration == 0 {
+		n.held = e.Diagnosis
 	}
+}
+
+// printHeld prints the diagnosis before an event, below why its recommendation does not stand yet if so.
+func (n *Narrator) printHeld(e *loop.Event) {
+	d := n.held
+	if d == nil {
+		return
+	}
+	n.held, n.answer = nil, d.Recommendation
+	if e.Preliminary != "" && n.said(e.Advice) {
+		n.print(preliminary(e))
+	}
+	p := &page.Page{Sections: []page.Section{tuning.Answer(d)}}
+	if n.Options.Verbose {
+		p = tuning.Diagnosis(d, tuning.Options{Verbose: true})
+	}
+	n.block(p)
+}
+
+// said reports whether a recommendation is that of the last full answer.
+func (n *Narrator) said(r *engine.Recommendation) bool {
+	said := n.answer
+	return said != nil && said.Flag == r.Flag && said.To == r.To && said.Finding == r.Finding
+}
+
+// preliminary says that a recommendation does not stand yet, and why.
+func preliminary(e *loop.Event) string {
+	return "preliminary " + e.Preliminary + ", do not make this change yet: " + tuning.Action(e.Advice)
 }
 
 // recommendation prints the next recommendation, unless it was just part of the answer.
 func (n *Narrator) recommendation(e *loop.Event) {
-	r, said := e.Advice, n.answer
-	n.answer = nil
+	r := e.Advice
+	defer func() { n.answer = nil }()
 	switch {
 	case r == nil:
 		n.print("nothing to change: " + cmp.Or(e.Text, "nothing is recommended"))
+	case n.said(r):
 	case e.Preliminary != "":
-		n.print("preliminary "+e.Preliminary+", do not make this change yet: "+tuning.Action(r), r.Why)
-	case said != nil && said.Flag == r.Flag && said.To == r.To && said.Finding == r.Finding:
+		n.print(preliminary(e), r.Why)
 	case r.Kind != engine.KindFlag:
 		n.print("next, outside the server's flags ("+string(r.Kind)+"): "+r.Command, r.Why)
 	default:
@@ -268,12 +292,16 @@ func (n *Narrator) finished(f *loop.Finished) {
 	if f == nil {
 		f = &loop.Finished{}
 	}
-	head := "done: " + cmp.Or(f.Reason, "the run is over")
+	state := "done: "
+	if f.ExitCode != 0 {
+		state = "stopped: "
+	}
+	head := state + cmp.Or(f.Reason, "the run is over")
 	switch {
 	case f.Restarts == 0:
-		head = "done: nothing was changed; " + f.Reason
+		head = state + "nothing was changed; " + f.Reason
 	case f.Gain.OK:
-		head = fmt.Sprintf("done: output %s with %s; %s", tuning.FinishedGain(f), figure.Counted(f.Restarts, "restart"), f.Reason)
+		head = fmt.Sprintf("%soutput %s with %s; %s", state, tuning.FinishedGain(f), figure.Counted(f.Restarts, "restart"), f.Reason)
 	}
 	down := ""
 	if f.Downtime > 0 {

@@ -63,7 +63,7 @@ func TestASignalDuringATrial(t *testing.T) {
 		if got := w.host.Command(); got != before {
 			t.Errorf("left with %s", got)
 		}
-		if f := w.live.Latest().Finished; f == nil || !strings.Contains(f.Reason, "the kept configuration runs again") {
+		if f := w.live.Latest().Finished; f == nil || !strings.Contains(f.Reason, "the original configuration runs again") {
 			t.Errorf("%+v", f)
 		}
 		if _, err := w.host.Page(t.Context(), nil); err != nil {

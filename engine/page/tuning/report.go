@@ -150,7 +150,11 @@ func Report(s *loop.Snapshot) *page.Page {
 		}
 	}
 	if latest := cmp.Or(s.Baseline, s.Live); latest != nil {
-		add(Rules(latest, "From the last complete measurement: "+figure.Elapsed(latest.Duration)+", "+WindowCounts(latest.Windows)+"."), measuredSection(latest))
+		from := "From the last complete measurement: "
+		if s.Baseline == nil {
+			from = "From the windows so far, which are no complete measurement: "
+		}
+		add(Rules(latest, from+figure.Elapsed(latest.Duration)+", "+WindowCounts(latest.Windows)+"."), measuredSection(latest))
 	}
 	add(FactsSection(&s.Facts), notRead(s.Missing), sources(s), processes(s), journal(s))
 	return p
