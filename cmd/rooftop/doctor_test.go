@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/collect/ggml"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
@@ -50,6 +51,21 @@ func TestNoServerIsNoFault(t *testing.T) {
 	}
 	if _, c := unserved(why, true, "deployment/vllm"); !strings.Contains(c.Next, "kubernetes-role.yaml") || strings.Contains(c.Next, "--url") {
 		t.Errorf("a workload was named: %+v", c)
+	}
+}
+
+// TestWhatIsNotCheckedDoesNotLookWell checks the last line without a fault, with a purpose that cannot be served and without.
+func TestWhatIsNotCheckedDoesNotLookWell(t *testing.T) {
+	server, check := unserved(errors.New("unreachable"), false, "")
+	trace := tuning.Purpose{ID: tracePurpose, Commands: traceCommands, Can: true}
+	for want, d := range map[string]tuning.Doctor{
+		"▲ not checked: " + serverCommands:       {Purposes: []tuning.Purpose{trace, server}, Checks: []tuning.Check{check}},
+		"● everything that is there can be read": {Purposes: []tuning.Purpose{trace}},
+	} {
+		var b strings.Builder
+		if err := render.Text(&b, d.Page(), render.Options{}); err != nil || !strings.HasSuffix(strings.TrimSpace(b.String()), want) {
+			t.Errorf("got %v\n%s\nwant %q at the end", err, b.String(), want)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package tuning
 
 import (
+	"slices"
+
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/page"
 )
@@ -117,7 +119,11 @@ func (d Doctor) Page() *page.Page {
 		list = append(list, f)
 	}
 	flush("last")
-	p.Sections = append(p.Sections, page.Section{ID: "sum", Nodes: []page.Node{page.Paragraph(checked(faults, gaps))}})
+	sum := checked(faults, gaps)
+	if i := slices.IndexFunc(d.Purposes, func(x Purpose) bool { return !x.Can }); i >= 0 && faults == 0 {
+		sum = page.Join(page.Mark(page.Warn, "not checked:"), page.Toned(page.Body, " "+d.Purposes[i].Commands))
+	}
+	p.Sections = append(p.Sections, page.Section{ID: "sum", Nodes: []page.Node{page.Paragraph(sum)}})
 	return p
 }
 
