@@ -78,6 +78,8 @@ func completeAddress(text string) (complete, defaultPort string, err error) {
 		text = "http://[" + text + "]"
 	case !found && strings.Trim(text, "0123456789") == "":
 		text = "http://localhost:" + text
+	case !found && (strings.HasPrefix(strings.ToLower(text), "http:/") || strings.HasPrefix(strings.ToLower(text), "https:/")):
+		return "", "", fmt.Errorf("%q has one slash after its scheme, not two", text)
 	case !found && strings.HasPrefix(text, ":"):
 		text = "http://localhost" + text
 	case !found:

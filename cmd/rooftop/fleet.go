@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -70,14 +71,16 @@ func (o *fleetOptions) check() error {
 	if _, err := o.past.Span(time.Now()); err != nil {
 		return err
 	}
-	sources := 0
-	for _, name := range [...]string{o.past.Prometheus, o.polled.File, o.Kube} {
-		if name != "" {
-			sources++
+	var sources []string
+	for _, s := range [...]struct{ flag, given string }{{"--prometheus", o.past.Prometheus}, {"--urls", o.polled.File}, {"--kube", o.Kube}} {
+		if s.given != "" {
+			sources = append(sources, s.flag+" "+s.given)
 		}
 	}
 	switch {
-	case sources != 1:
+	case len(sources) > 1:
+		return cli.Usagef("fleet: %s both name servers: give one of them", strings.Join(sources[:2], " and "))
+	case len(sources) == 0:
 		return cli.Usagef("fleet: give one of --prometheus URL, the Prometheus that scrapes the servers, --urls FILE and --kube [NAMESPACE/]deployment/NAME")
 	case o.past.Prometheus != "" && o.Flags.Changed("duration"):
 		return cli.Usagef("--duration is the time to poll each server, which Prometheus has scraped: give --since")

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"os"
@@ -67,6 +68,12 @@ func execute(ctx context.Context, w cli.World) cli.ExitCode {
 	var coded *cli.CodedError
 	if errors.As(err, &coded) {
 		code, text = coded.Code, coded.Err
+	} else if strings.HasPrefix(err.Error(), "unknown command") {
+		var names []string
+		for _, c := range root.Commands() {
+			names = append(names, c.Name())
+		}
+		text = fmt.Errorf("%w%s; 'rooftop --help' lists the commands", err, cli.Suggestion(w.Args[0], names...))
 	}
 	switch {
 	case errors.Is(err, syscall.EPIPE) && (coded == nil || code == cli.ExitError):
@@ -94,7 +101,7 @@ func withDefaultCommand(args []string) []string {
 // newRoot returns the command tree.
 func newRoot(w *cli.World) *cobra.Command {
 	root := newCommand("rooftop", nil, nil)
-	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SilenceErrors, root.SilenceUsage, root.DisableSuggestions = true, true, true
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, g := range []struct {
 		title    string

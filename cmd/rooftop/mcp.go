@@ -70,6 +70,9 @@ func (o *mcpOptions) check(w *cli.World) error {
 		if o.changeable, err = collect.ParseTarget(o.changes); err != nil {
 			return cli.Usagef("--allow-changes: %w", err)
 		}
+		if !attach.Here(o.changeable) {
+			return cli.Usagef("--allow-changes %s is not an address of this machine, where the server would be restarted; give it as http://localhost:8000", o.changes)
+		}
 	}
 	_, err := attach.APIKey(w.Env, o.keyFile)
 	return err

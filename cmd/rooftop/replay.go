@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -28,10 +29,14 @@ func createRecord(path string) (*recordFile, error) {
 		return nil, nil
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, os.ErrExist) {
+	switch info, _ := os.Stat(path); {
+	case info != nil && info.IsDir():
+		return nil, cli.Usagef("--record: %s is a directory; give the name of a new file, as %s", path, filepath.Join(path, "run.gz"))
+	case errors.Is(err, os.ErrExist):
 		return nil, cli.Usagef("--record: %s exists already; choose another name or remove it", path)
-	}
-	if err != nil {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, cli.Usagef("--record: there is no directory %s for %s; create it, or choose another one", filepath.Dir(path), filepath.Base(path))
+	case err != nil:
 		return nil, cli.Usagef("--record: %w", err)
 	}
 	return &recordFile{f, session.NewRecorder(f)}, nil

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -53,6 +56,15 @@ func TestAValueThatCannotBeRead(t *testing.T) {
 // A misspelled name of anything gets the one that is most like it.
 func TestANameThatIsMeantIsNamed(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
+		{"diagnoze", `unknown command "diagnoze" for "rooftop"; did you mean diagnose?; 'rooftop --help' lists the commands`},
+		{"tun", "did you mean tune?"},
+		{"foo", `unknown command "foo" for "rooftop"; 'rooftop --help' lists the commands`},
+		{"map", `unknown command "map" for "rooftop"; did you mean man?`},
+		{"sum --sim-gpu L4", "did you mean sim?"},
+		{"diagnose --foo", "unknown flag: --foo; see"},
+		{"diagnose --url http:/foo", `--url: not a server address: "http:/foo" has one slash after its scheme, not two; give --url as http://HOST:PORT`},
+		{"fleet --urls x --prometheus http://127.0.0.1:1", "fleet: --prometheus http://127.0.0.1:1 and --urls x both name servers: give one of them"},
+		{"mcp --allow-changes foo", "--allow-changes foo is not an address of this machine"},
 		{"explain conc-saturation", "did you mean concurrency-saturation?"},
 		{"explain kv-presure", "did you mean kv-pressure?"},
 		{"demo --scenario failng/8b-a100", "did you mean failing/8b-a100?; 'rooftop demo --list' lists them"},
@@ -68,6 +80,23 @@ func TestANameThatIsMeantIsNamed(t *testing.T) {
 		_, stderr, code := call(t, nil, strings.Fields(c.line)...)
 		if code != cli.ExitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d: %s, want %q", c.line, code, stderr, c.want)
+		}
+	}
+}
+
+// A recording that cannot be created is refused before anything is measured.
+func TestWhereNoRecordingCanBe(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, `vllm:num_requests_running{model_name="m"} 0`)
+	}))
+	defer s.Close()
+	for path, want := range map[string]string{
+		".":           "--record: . is a directory; give the name of a new file, as run.gz",
+		"gone/run.gz": "--record: there is no directory gone for run.gz; create it, or choose another one",
+		"main.go":     "--record: main.go exists already",
+	} {
+		if _, stderr, code := call(t, nil, "diagnose", "--url", s.URL, "--record", path); code != cli.ExitUsage || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("exit code %d: %s, want %q", code, stderr, want)
 		}
 	}
 }

@@ -184,12 +184,21 @@ func (c *Client) firstModel(ctx context.Context) (string, error) {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &list); err != nil {
-		return "", fmt.Errorf("%s: not an OpenAI-compatible answer: %w", where, err)
+		return "", fmt.Errorf("%s: %w", where, notAList(body))
 	}
 	if len(list.Data) == 0 || list.Data[0].ID == "" {
 		return "", fmt.Errorf("%s: the server names none; give the model's name", where)
 	}
 	return list.Data[0].ID, nil
+}
+
+// notAList says what came in place of a list of models.
+func notAList(body []byte) error {
+	what := "something else than a list of models"
+	if text := bytes.TrimSpace(body); bytes.HasPrefix(text, []byte("<")) {
+		what = webPage(text)
+	}
+	return errors.New("the server answered with " + what + ": is that the address of an OpenAI-compatible server?")
 }
 
 // ask sends a request with a response in one piece, and returns its body: a GET, or a POST if body

@@ -257,7 +257,7 @@ func TestModel(t *testing.T) {
 		{name: "first", status: 200, body: `{"data":[{"id":"a"},{"id":"b"}]}`, want: "a"},
 		{name: "none", status: 200, body: `{"data":[]}`, fail: "list models at http://server.test:8000/v1/models: the server names none; give the model's name"},
 		{name: "key needed", status: 401, body: `{"error":"Unauthorized"}`, fail: "list models at http://server.test:8000/v1/models: status 401 Unauthorized: Unauthorized"},
-		{name: "a page", status: 200, body: "<html>", fail: "list models at http://server.test:8000/v1/models: not an OpenAI-compatible answer: invalid character '<' looking for beginning of value"},
+		{name: "a page", status: 200, body: "<html>", fail: "list models at http://server.test:8000/v1/models: the server answered with a web page (<html>): is that the address of an OpenAI-compatible server?"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			asked := 0

@@ -336,7 +336,7 @@ func (s *Source) explain(err error) error {
 		case errors.As(err, &sending):
 			err = sending.Err
 		}
-		return fmt.Errorf("%s: %w: %w", s.url, collect.ErrUnreachable, err)
+		return fmt.Errorf("%s: %w: %w: is the Prometheus server up? check --prometheus", s.url, collect.ErrUnreachable, err)
 	}
 	why := cmp.Or(strings.TrimSpace(answer.Msg), answer.Error())
 	var body struct{ ErrorType, Error string } // of an answer with a status that the library does not parse

@@ -84,10 +84,12 @@ func HostPort(t collect.Target) (host string, port uint16) {
 
 // Local reports whether the server runs on this machine.
 func (a *Server) Local() bool {
-	if a.Workload != nil {
-		return false
-	}
-	host, _ := HostPort(a.Target)
+	return a.Workload == nil && Here(a.Target)
+}
+
+// Here reports whether an address is certainly one of this machine: a name other than localhost is not resolved.
+func Here(t collect.Target) bool {
+	host, _ := HostPort(t)
 	ips, ok := proc.Addresses(host)
 	if !ok {
 		return false

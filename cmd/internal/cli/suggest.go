@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,10 @@ import (
 
 // maxTypos is the maximum number of wrong letters for a suggestion.
 const maxTypos = 2
+
+// Typos returns how many wrong letters a word may have for a suggestion: one in three, so that other words of a few
+// letters are not taken for it.
+func Typos(word string) int { return min(maxTypos, len(word)/3) }
 
 // FlagError adds the accepted values or a similar flag to an error: cobra suggests commands, but
 // not flags.
@@ -79,14 +84,22 @@ func Suggestion(word string, words ...string) string {
 
 // Nearest returns the first of the most similar words, or "" if none is similar.
 func Nearest(word string, words ...string) string {
-	best, least := "", maxTypos+1
+	best, least := "", Typos(word)+1
 	for _, w := range words {
-		if n := catalog.Distance(word, w); n < least {
+		n := catalog.Distance(word, w)
+		if n == 2 && sorted(word) == sorted(w) {
+			n = 1 // two letters that are exchanged are one mistake
+		}
+		if n < least {
 			best, least = w, n
 		}
 	}
-	if least >= len(best) {
-		return ""
-	}
 	return best
+}
+
+// sorted returns the letters of a word in their order.
+func sorted(word string) string {
+	letters := []byte(word)
+	slices.Sort(letters)
+	return string(letters)
 }
