@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 	"github.com/rooftop-dev/rooftop/engine/capture"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 // Limits for the send lag from which latencies from the actual send are shown, too: it is long, and
@@ -23,14 +25,14 @@ func printLoad(w io.Writer, s *loadgen.Summary, l *loadgen.Load, how string) err
 	if s.Simulated {
 		b.WriteString("SIMULATED: the server says that it is a simulation; its times are no evidence of hardware\n")
 	}
-	fmt.Fprintf(&b, "%s, seed %d, %.1f s; prompts: %s\n\n", offerInWords(l), l.Seed, s.Elapsed.Seconds(), how)
-	fmt.Fprintf(&b, "offered    %8.2f req/s   %d requests\n", s.OfferedPerSecond, s.Sent)
-	fmt.Fprintf(&b, "answered   %8.2f req/s   %d requests, %.1f output tok/s", s.RequestsPerSecond, s.Requests, s.OutputPerSecond)
+	fmt.Fprintf(&b, "%s, seed %d, %s; prompts: %s\n\n", offerInWords(l), l.Seed, figure.Duration(s.Elapsed), how)
+	fmt.Fprintf(&b, "offered    %8s req/s   %s\n", figure.Significant(s.OfferedPerSecond), figure.Counted(s.Sent, "request"))
+	fmt.Fprintf(&b, "answered   %8s req/s   %s, %s output tok/s", figure.Significant(s.RequestsPerSecond), figure.Counted(s.Requests, "request"), figure.Significant(s.OutputPerSecond))
 	if s.Requests > 0 {
-		fmt.Fprintf(&b, ", %.0f prompt tokens on average", float64(s.PromptTokens)/float64(s.Requests))
+		fmt.Fprintf(&b, ", %s prompt tokens on average", figure.Significant(float64(s.PromptTokens)/float64(s.Requests)))
 	}
 	if s.CachedTokens > 0 && s.PromptTokens > 0 {
-		fmt.Fprintf(&b, ", %.0f %% of them cached", 100*float64(s.CachedTokens)/float64(s.PromptTokens))
+		fmt.Fprintf(&b, ", %s of them cached", figure.PercentSign(float64(s.CachedTokens)/float64(s.PromptTokens)))
 	}
 	b.WriteByte('\n')
 	fmt.Fprintf(&b, "failed     %8d requests", s.Errors)
@@ -46,7 +48,7 @@ func printLoad(w io.Writer, s *loadgen.Summary, l *loadgen.Load, how string) err
 	}
 	b.WriteByte('\n')
 	if g := s.Goodput; g != nil {
-		fmt.Fprintf(&b, "goodput    %8.2f req/s   %s of %d requests met %s\n", g.PerSecond, percentOf(g), g.Judged, g.SLO)
+		fmt.Fprintf(&b, "goodput    %8s req/s   %s of %d requests met %s\n", figure.Significant(g.PerSecond), percentOf(g), g.Judged, g.SLO)
 	}
 	b.WriteByte('\n')
 	printLatencies(&b, s, l)
@@ -63,7 +65,7 @@ func printLoad(w io.Writer, s *loadgen.Summary, l *loadgen.Load, how string) err
 	for _, f := range s.Failures {
 		fmt.Fprintf(&b, "%d x %s: %s\n", f.Count, f.Kind, f.Example)
 	}
-	_, err := w.Write(b.Bytes())
+	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), figure.NBSP, " "))
 	return err
 }
 
@@ -84,9 +86,9 @@ func offerInWords(l *loadgen.Load) string {
 
 func percentOf(g *loadgen.Goodput) string {
 	if !g.Share.OK {
-		return "–"
+		return figure.Absent
 	}
-	return fmt.Sprintf("%.1f %%", 100*g.Share.V)
+	return figure.PercentSign(g.Share.V)
 }
 
 func printLatencies(b *bytes.Buffer, s *loadgen.Summary, l *loadgen.Load) {
@@ -94,7 +96,7 @@ func printLatencies(b *bytes.Buffer, s *loadgen.Summary, l *loadgen.Load) {
 	row := func(name string, l capture.Distribution) {
 		fmt.Fprintf(b, "%-10s", name)
 		for _, d := range []time.Duration{l.Mean, l.P50, l.P95, l.P99, l.Max} {
-			fmt.Fprintf(b, "%11s", milliseconds(d, l.Count))
+			fmt.Fprintf(b, "%11s", latency(d, l.Count))
 		}
 		b.WriteByte('\n')
 	}
@@ -108,23 +110,18 @@ func printLatencies(b *bytes.Buffer, s *loadgen.Summary, l *loadgen.Load) {
 		if l.Arrival == loadgen.Closed { // which has no schedule: a client sends when it has its answer
 			late = " or more after its client was ready: this machine or its connections were busy"
 		}
-		fmt.Fprintf(b, "\n1 request in 100 went out %s%s.\nTTFT and E2E are from the intended time; from the actual send they are\n", milliseconds(s.SendLag.P99, s.SendLag.Count), late)
+		fmt.Fprintf(b, "\n1 request in 100 went out %s%s.\nTTFT and E2E are from the intended time; from the actual send they are\n", latency(s.SendLag.P99, s.SendLag.Count), late)
 		row("TTFT", s.TTFTSent)
 		row("E2E", s.E2ESent)
 	}
 }
 
-// milliseconds formats a latency with at least three digits.
-func milliseconds(d time.Duration, count int) string {
-	switch ms := d.Seconds() * 1e3; {
-	case count == 0:
-		return "–"
-	case ms < 10:
-		return fmt.Sprintf("%.2f ms", ms)
-	case ms < 1000:
-		return fmt.Sprintf("%.1f ms", ms)
+// latency formats a latency, absent without any.
+func latency(d time.Duration, count int) string {
+	if count == 0 {
+		return figure.Absent
 	}
-	return fmt.Sprintf("%.2f s", d.Seconds())
+	return figure.Duration(d)
 }
 
 func printPhases(b *bytes.Buffer, s *loadgen.Summary, l *loadgen.Load) {
@@ -143,9 +140,9 @@ func printPhases(b *bytes.Buffer, s *loadgen.Summary, l *loadgen.Load) {
 		if p.FromLevel != p.ToLevel {
 			level += fmt.Sprintf("-%g", p.ToLevel)
 		}
-		fmt.Fprintf(b, "%-14s%12s%9.2f%9d%9d%10.1f%11s%11s", fmt.Sprintf("%.0f s", p.From.Seconds()), level,
-			p.OfferedPerSecond, p.Requests, p.Errors+p.Expired, p.OutputPerSecond,
-			milliseconds(p.TTFT.P50, p.TTFT.Count), milliseconds(p.TTFT.P99, p.TTFT.Count))
+		fmt.Fprintf(b, "%-14s%12s%9s%9d%9d%10s%11s%11s", fmt.Sprintf("%.0f s", p.From.Seconds()), level,
+			figure.Significant(p.OfferedPerSecond), p.Requests, p.Errors+p.Expired, figure.Significant(p.OutputPerSecond),
+			latency(p.TTFT.P50, p.TTFT.Count), latency(p.TTFT.P99, p.TTFT.Count))
 		if p.Goodput != nil {
 			fmt.Fprintf(b, "%9s", percentOf(p.Goodput))
 		}

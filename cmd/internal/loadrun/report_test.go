@@ -31,3 +31,20 @@ func TestLateRequests(t *testing.T) {
 		}
 	}
 }
+
+// A load spells its numbers as other reports do: three digits, thousands in groups.
+func TestNumbersOfALoad(t *testing.T) {
+	s := loadgen.Summary{Elapsed: 5 * time.Second}
+	s.Sent, s.Requests, s.PromptTokens = 4, 1, 100
+	s.OfferedPerSecond, s.RequestsPerSecond, s.OutputPerSecond = 0.8, 12.345, 5512.4
+	s.TTFT.Count, s.TTFT.P99, s.TTFT.Mean = 1, 2222*time.Millisecond, 310*time.Microsecond
+	var b strings.Builder
+	if err := printLoad(&b, &s, &loadgen.Load{Clients: 2}, "words"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"seed 0, 5.00 s;", "   0.800 req/s   4 requests\n", "    12.3 req/s   1 request, 5,510 output tok/s, 100 prompt tokens", " 310 µs", " 2.22 s"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("want %q in\n%s", want, &b)
+		}
+	}
+}
