@@ -63,15 +63,15 @@ func gpuLine(u *frame.Settings, g *engine.GPU, brief bool, w, lines int) page.Te
 	}
 	sign, words, t := throttled(u, g)
 	if brief && t != cell.Warn {
-		words = ""
+		sign, words = "", ""
 	}
 	line := func() page.Text {
 		return page.Join(page.Toned(cell.Muted, fmt.Sprintf("%d  ", g.Index)), page.Toned(cell.Body, strings.Join(parts, ", ")+"  "),
-			page.Toned(t, sign+figure.NBSP+figure.Unbroken(words)))
+			page.Toned(t, figure.Unbroken(strings.TrimSpace(sign+" "+words))))
 	}
 	fits := func() bool { return len(u.Wrap(line(), w)) <= lines }
 	if t == cell.OK && !fits() {
-		words = ""
+		sign, words = "", ""
 	}
 	for len(parts) > 2 && !fits() {
 		parts = parts[:len(parts)-1]

@@ -42,7 +42,7 @@ func (v *nowView) findings(w int) frame.Panel {
 		fired++
 		rank := tuning.Rank(d, f.ID)
 		if rank == "recommended" {
-			rank = "" // shown in the panel beside it
+			k, rank = keepFirst, "" // shown in the panel beside it, which needs its finding
 		}
 		q.Add(finding(u, w, k, f, width, rank))
 	}

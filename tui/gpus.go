@@ -93,7 +93,7 @@ func (m *machineView) card(g *engine.GPU) {
 	}
 	m.Prose(says)
 	sign, words, t := throttled(u, g)
-	m.Prose(page.Join(page.Toned(cell.Muted, "clocks"+figure.NBSP), page.Toned(t, sign+figure.NBSP+words)))
+	m.Prose(page.Join(page.Toned(cell.Muted, "clocks"+figure.NBSP), page.Toned(t, sign+figure.NBSP+figure.Unbroken(words))))
 }
 
 // Columns of a bar: its label, its value, its limit.

@@ -307,6 +307,23 @@ func TestNowNeverHidesTheAnswer(t *testing.T) {
 	}
 }
 
+// TestTheRecommendedFindingIsListed recommends a finding that ranks last of many, on a screen that has no room for all.
+func TestTheRecommendedFindingIsListed(t *testing.T) {
+	s := change(t, "waiting", func(s *loop.Snapshot) {
+		d := *s.Live
+		var list []engine.Finding
+		for i := range 6 {
+			list = append(list, engine.Finding{ID: engine.FindingID(fmt.Sprint("f", i)), Title: fmt.Sprint("Finding ", i), State: engine.Fired, Significant: true})
+		}
+		r := engine.Recommendation{Finding: list[5].ID, Fix: engine.Fix{Kind: engine.KindFlag, Command: "do it"}}
+		d.Findings, d.Recommendation = list, &r
+		s.Live, s.Advice = &d, &r
+	})
+	if got := drawn(now, s, unicodeLook(), 80, 21); !strings.Contains(got, "Finding 5") {
+		t.Errorf("the finding that is recommended is not listed:\n%s", got)
+	}
+}
+
 // TestWithoutLoadNothingIsCollected checks that the time of the figures is not called a progress.
 func TestWithoutLoadNothingIsCollected(t *testing.T) {
 	if got := words(drawn(now, snapshotNamed(t, "idle"), unicodeLook(), 120, 27)); !strings.Contains(got, "last 20 s") || strings.Contains(got, "so far") {

@@ -71,7 +71,7 @@ func (s Stroke) sample(ascii bool) string {
 	if ascii {
 		return strings.Repeat(string(rune(s.sign())), 2)
 	}
-	return [...]string{"⠒⠒⠒", "⠒⠂⠒", "⠂⠐⠀", "⠶⠀⠶"}[s]
+	return [...]string{"⠒⠒⠒⠒⠒", "⠒⠒⠂⠀⠒", "⠂⠀⠂⠀⠂", "⠶⠀⠶"}[s] // a whole period of a dash, so that they differ without colour
 }
 
 // Draw draws the legend, the labels of the uprights, the axes and the area between them. If space
