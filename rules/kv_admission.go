@@ -120,7 +120,7 @@ func concludeKVAdmission(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	f.Confidence = admissionConfidence
 	ratio := stat.Some(p.queued).Div(stat.Some(p.running + p.queued))
 	addEvidence(f, compared("queue_ratio", ratio, "ratio", ">=", admissionQueueRatio, engine.FromMeasured,
-		fmt.Sprintf("%s ran and %s waited although slots were free", figure.Counted(p.running*p.ranks, "request"), figure.Count(p.queued*p.ranks))))
+		fmt.Sprintf("%s ran and %s waited although slots were free%s", figure.Counted(p.running*p.ranks, "request"), figure.Count(p.queued*p.ranks), whenFired(t))))
 	if p.usage.OK && p.capacity.OK && p.prompt.OK {
 		free, demand := (1-p.usage.V)*p.capacity.V, p.queued*p.prompt.V
 		addEvidence(f, compared("kv_free_tokens", stat.Some(free), "tok", "<", demand, engine.FromDerived,

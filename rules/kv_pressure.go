@@ -144,7 +144,7 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			f.Reason+": running requests lost their blocks and compute their context again"))
 	}
 	addEvidence(f, measured("running_mean", stat.Some(p.running*p.ranks), "req",
-		fmt.Sprintf("%s ran and %s waited on average", figure.Counted(p.running*p.ranks, "request"), figure.Count(p.queued*p.ranks))))
+		fmt.Sprintf("%s ran and %s waited on average%s", figure.Counted(p.running*p.ranks, "request"), figure.Count(p.queued*p.ranks), whenFired(t))))
 	addEvidence(f, poolEvidence(&p)...)
 	if used := vramShare(r); used.OK && used.V >= vramCorroborates {
 		addEvidence(f, compared("vram_peak", used, "ratio", ">=", vramCorroborates, engine.FromGPU,
