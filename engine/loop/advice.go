@@ -272,7 +272,11 @@ func (a *advisor) whyNoAdvice(d *engine.Diagnosis, searched string) string {
 	case searched != "" && (a.plan.Auto || d.Recommendation == nil):
 		return searched
 	case d.Recommendation != nil && slices.ContainsFunc(a.tried, func(past attempt) bool { return past.unjudged }):
-		return "the recommended change is running and could not be judged: measure it again under the same load"
+		needs := "another measurement under the same load"
+		if it := a.lastIteration(); it != nil && it.Delta != nil && it.Delta.Verdict != nil && it.Delta.Verdict.Need != "" {
+			needs = it.Delta.Verdict.Need
+		}
+		return "the recommended change is running and could not be judged: it needs " + needs
 	case d.Recommendation != nil && len(a.tried) > 0:
 		return "the recommended change was tried without a gain, and nothing else is left"
 	case d.Recommendation != nil:
