@@ -26,8 +26,6 @@ const maxFile = 1 << 20
 // Options are the flags that choose servers to poll, beside those of [attach.Options.RegisterKube].
 type Options struct {
 	File string // of URLs
-
-	answered map[string]bool // addresses of the file that answered once: they are of servers
 }
 
 // Register adds the flags.
@@ -40,14 +38,12 @@ type server struct {
 	name, deployment, command string
 	options                   *attach.Options
 	close                     func()
-	known                     bool  // it is a server, though it may not answer
 	err                       error // why it cannot be polled
 }
 
 // Fleet polls the servers for the duration given, and returns them, what to look at first on top. given are the
 // facts that the user gives about all of them. progress is told how many servers of how many are done; it may be
-// nil. A pod, or an address that answered in an earlier call, is listed as down if it does not answer; any other
-// server that could not be read is listed with the reason.
+// nil. A server that does not answer is listed as down, and one that could not be read with the reason.
 func (o *Options) Fleet(ctx context.Context, given *attach.Options, progress func(done, all int)) ([]fleet.Server, error) {
 	servers, err := o.servers(ctx, given)
 	if err != nil {
@@ -70,14 +66,6 @@ func (o *Options) Fleet(ctx context.Context, given *attach.Options, progress fun
 	if ctx.Err() != nil {
 		return nil, cli.Interrupted(ctx)
 	}
-	if o.answered == nil {
-		o.answered = map[string]bool{}
-	}
-	for i := range list {
-		if list[i].Unread == "" {
-			o.answered[list[i].Name] = true
-		}
-	}
 	fleet.Rank(list)
 	return list, nil
 }
@@ -92,7 +80,7 @@ func (s *server) measure(ctx context.Context) fleet.Server {
 	}
 	a, err := attach.Open(ctx, s.options)
 	switch {
-	case s.known && s.options.Away(err):
+	case s.options.Away(err):
 		return fleet.Down(s.name, err.Error())
 	case err != nil:
 		return fleet.Unread(s.name, err.Error())
@@ -116,7 +104,7 @@ func (o *Options) servers(ctx context.Context, given *attach.Options) ([]server,
 	}
 	list := make([]server, len(replicas))
 	for i, r := range replicas {
-		list[i] = server{name: r.Name, deployment: r.Owner, command: r.Command, options: r.Options, close: r.Close, known: true, err: r.Err}
+		list[i] = server{name: r.Name, deployment: r.Owner, command: r.Command, options: r.Options, close: r.Close, err: r.Err}
 	}
 	return list, nil
 }
@@ -146,8 +134,7 @@ func (o *Options) listed(given *attach.Options) ([]server, error) {
 		seen[target.Base()] = n
 		one := *given
 		one.URL = line
-		name := strings.TrimPrefix(target.Base(), "http://")
-		list = append(list, server{name: name, command: "rooftop tune --url " + target.Base(), options: &one, known: o.answered[name]})
+		list = append(list, server{name: strings.TrimPrefix(target.Base(), "http://"), command: "rooftop tune --url " + target.Base(), options: &one})
 	}
 	if len(list) == 0 {
 		return nil, cli.Usagef("--urls %s names no server: write a URL in each line, as http://gpu-7:8000", o.File)
