@@ -141,11 +141,8 @@ func (c *decision) judged(e *effect, what string) conclusion {
 // trial shows it, or a side was measured for no longer than such a burst may last.
 func (c *decision) transient(v conclusion, e *effect) conclusion {
 	v.direction, v.cause, v.need = Inconclusive, ByNoise, "the effect to last"
-	switch {
-	case c.hosts.bursts || c.hosts.busy:
+	if c.hosts.bursts || c.hosts.busy {
 		v.cause = ByHost
-	case c.loadDiffers(e):
-		v.cause = ByTraffic
 	}
 	if !c.isLasting(e) {
 		v.reason += ", but only a part of the trial shows it"
@@ -168,11 +165,8 @@ const standardError = 0.5
 // undecided returns the call if the interval allows no decision.
 func (c *decision) undecided(v conclusion, e *effect) conclusion {
 	v.direction, v.cause = Inconclusive, ByNoise
-	switch {
-	case (c.hosts.bursts || c.hosts.busy) && e.measured >= e.restart:
+	if (c.hosts.bursts || c.hosts.busy) && e.measured >= e.restart {
 		v.cause = ByHost
-	case c.loadDiffers(e):
-		v.cause = ByTraffic
 	}
 	if (e.low() > 0 || e.high() < 0) && c.p.Last {
 		v.direction, v.settled = Plateau, true
@@ -185,8 +179,13 @@ func (c *decision) undecided(v conclusion, e *effect) conclusion {
 	if !c.p.Paired {
 		within *= standardError
 	}
-	if e.restart > c.precision && math.Abs(e.mid)+within < e.restart {
-		v.settled = true
+	v.settled = e.restart > c.precision && math.Abs(e.mid)+within < e.restart
+	if v.cause != ByHost && c.loadDiffers(e) {
+		v.cause, v.need = ByTraffic, "the same load as before"
+		v.reason += c.otherLoad("may hide a difference")
+		return v
+	}
+	if v.settled {
 		v.need = "more starts of both configurations"
 		v.reason += "; restarts of one configuration differ by as much"
 		return v
@@ -198,11 +197,7 @@ func (c *decision) undecided(v conclusion, e *effect) conclusion {
 	if e.restart > e.measured {
 		v.need = "more starts of both configurations"
 	}
-	if v.cause == ByTraffic {
-		v.reason += c.otherLoad("may hide a difference")
-	} else {
-		v.reason += ", which may be noise"
-	}
+	v.reason += ", which may be noise"
 	return v
 }
 
