@@ -330,13 +330,14 @@ func (s *Source) explain(err error) error {
 	case !errors.As(err, &answer):
 		var sending *url.Error
 		var dialing *net.OpError
+		next := ""
 		switch {
 		case errors.As(err, &dialing): // the address stands before it
-			err = dialing.Err
+			err, next = dialing.Err, ": is the Prometheus server up? check --prometheus"
 		case errors.As(err, &sending):
 			err = sending.Err
 		}
-		return fmt.Errorf("%s: %w: %w: is the Prometheus server up? check --prometheus", s.url, collect.ErrUnreachable, err)
+		return fmt.Errorf("%s: %w: %w%s", s.url, collect.ErrUnreachable, err, next)
 	}
 	why := cmp.Or(strings.TrimSpace(answer.Msg), answer.Error())
 	var body struct{ ErrorType, Error string } // of an answer with a status that the library does not parse

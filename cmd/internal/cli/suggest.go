@@ -16,9 +16,9 @@ import (
 // maxTypos is the maximum number of wrong letters for a suggestion.
 const maxTypos = 2
 
-// Typos returns how many wrong letters a word may have for a suggestion: one in three, so that other words of a few
+// typos returns how many wrong letters a word may have for a suggestion: one in three, so that other words of a few
 // letters are not taken for it.
-func Typos(word string) int { return min(maxTypos, len(word)/3) }
+func typos(word string) int { return min(maxTypos, len(word)/3) }
 
 // FlagError adds the accepted values or a similar flag to an error: cobra suggests commands, but
 // not flags.
@@ -82,9 +82,14 @@ func Suggestion(word string, words ...string) string {
 	return "; did you mean " + best + "?"
 }
 
-// Nearest returns the first of the most similar words, or "" if none is similar.
+// Nearest returns the only word that begins as the given one, else the first of the most similar words, or "" if none
+// is similar.
 func Nearest(word string, words ...string) string {
-	best, least := "", Typos(word)+1
+	longer := func(w string) bool { return !strings.HasPrefix(w, word) }
+	if whole := slices.DeleteFunc(slices.Clone(words), longer); word != "" && len(whole) == 1 {
+		return whole[0]
+	}
+	best, least := "", typos(word)+1
 	for _, w := range words {
 		n := catalog.Distance(word, w)
 		if n == 2 && sorted(word) == sorted(w) {

@@ -32,6 +32,7 @@ type Narrator struct {
 	announced engine.Target          // the last announced server
 	held      *engine.Diagnosis      // printed once the next event has told whether its recommendation stands
 	answer    *engine.Recommendation // the recommendation in the last full answer
+	warned    bool                   // that it is preliminary
 	applying  bool                   // rooftop is restarting the server, so its absence is expected
 	opened    int                    // the last announced change
 	err       error
@@ -221,7 +222,7 @@ func (n *Narrator) printHeld(e *loop.Event) {
 		return
 	}
 	n.held, n.answer = nil, d.Recommendation
-	if e.Preliminary != "" && n.said(e.Advice) {
+	if n.warned = e.Preliminary != "" && n.said(e.Advice); n.warned {
 		n.print(preliminary(e))
 	}
 	p := &page.Page{Sections: []page.Section{tuning.Answer(d)}}
@@ -245,11 +246,11 @@ func preliminary(e *loop.Event) string {
 // recommendation prints the next recommendation, unless it was just part of the answer.
 func (n *Narrator) recommendation(e *loop.Event) {
 	r := e.Advice
-	defer func() { n.answer = nil }()
+	defer func() { n.answer, n.warned = nil, false }()
 	switch {
 	case r == nil:
 		n.print("nothing to change: " + cmp.Or(e.Text, "nothing is recommended"))
-	case n.said(r):
+	case n.said(r) && (e.Preliminary == "" || n.warned):
 	case e.Preliminary != "":
 		n.print(preliminary(e), r.Why)
 	case r.Kind != engine.KindFlag:
