@@ -86,10 +86,10 @@ func autopilotDoes(s *loop.Snapshot) string {
 	const keeps = "Keeps the change if it is better; otherwise reverts it."
 	return map[loop.Phase]string{
 		loop.PhaseBaseline: "Measures the current configuration, then makes the most promising change.",
-		loop.PhaseApplying: "Waits for the server; if it does not come up, reverts to the kept configuration.",
+		loop.PhaseApplying: "Waits for the server; if it does not come up, reverts the change.",
 		loop.PhaseSettling: keeps, loop.PhaseMeasuring: keeps,
 		loop.PhaseCanary: "Makes the change to all servers if the canary is better than those beside it; otherwise removes the canary.",
-		loop.PhaseDown:   "Waits for the server; if it stays down, reverts to the kept configuration.",
+		loop.PhaseDown:   "Waits for the server; if it stays down, reverts the change.",
 	}[s.Phase]
 }
 

@@ -15,7 +15,7 @@ import (
 
 // revertingFirst is the notice when the user quits while the server runs with a change that is not
 // kept.
-const revertingFirst = "reverting to the kept configuration, then the run ends; ctrl+c ends it at once"
+const revertingFirst = "reverting first, then the run ends; ctrl+c ends it at once"
 
 // Press handles a key. An interrupt first reverts what is not kept.
 func (m *model) Press(k tea.KeyPressMsg) tea.Cmd {

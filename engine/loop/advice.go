@@ -45,6 +45,7 @@ type attempt struct {
 	load search.Load
 	// unjudged marks a change without a verdict. It is excluded only while it runs.
 	unjudged bool
+	need     string // what a verdict on it still requires, or ""
 }
 
 // excludes reports whether the attempt still excludes a change under the load of a diagnosis.
@@ -235,6 +236,9 @@ func (a *advisor) rememberTried() {
 	if changes := material(it.Changes); len(changes) > 0 {
 		past := attempted(search.ChangesKey(changes), it.Before)
 		past.unjudged = it.Delta != nil && (it.Delta.Direction == verdict.NotComparable || it.Delta.Direction == verdict.Inconclusive)
+		if past.unjudged && it.Delta.Verdict != nil {
+			past.need = it.Delta.Verdict.Need
+		}
 		a.tried = append(a.tried, past)
 	}
 }
@@ -266,17 +270,14 @@ func (a *advisor) reconsider(d *engine.Diagnosis) {
 // whyNoAdvice returns why nothing is recommended for a diagnosis. searched is why the search found nothing,
 // or "".
 func (a *advisor) whyNoAdvice(d *engine.Diagnosis, searched string) string {
+	unjudged := slices.IndexFunc(a.tried, func(past attempt) bool { return past.unjudged })
 	switch {
 	case d.Overload != "" && searched != "":
 		return d.Overload + "; " + searched
 	case searched != "" && (a.plan.Auto || d.Recommendation == nil):
 		return searched
-	case d.Recommendation != nil && slices.ContainsFunc(a.tried, func(past attempt) bool { return past.unjudged }):
-		needs := "another measurement under the same load"
-		if it := a.lastIteration(); it != nil && it.Delta != nil && it.Delta.Verdict != nil && it.Delta.Verdict.Need != "" {
-			needs = it.Delta.Verdict.Need
-		}
-		return "the recommended change is running and could not be judged: it needs " + needs
+	case d.Recommendation != nil && unjudged >= 0:
+		return "the recommended change is running and could not be judged: it needs " + cmp.Or(a.tried[unjudged].need, "another measurement under the same load")
 	case d.Recommendation != nil && len(a.tried) > 0:
 		return "the recommended change was tried without a gain, and nothing else is left"
 	case d.Recommendation != nil:

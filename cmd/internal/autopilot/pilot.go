@@ -187,7 +187,7 @@ func (p *Pilot) end(ctx context.Context, s *loop.Snapshot) error {
 	var errs []error
 	if state := p.journal.State(); !state.Settled() && p.broken == nil {
 		if r := p.applier.Apply(ctx, p.revert(s)); r.Err != "" && !r.Back {
-			errs = append(errs, errors.New("the kept configuration could not be restored: "+r.Err))
+			errs = append(errs, errors.New("the configuration before the change could not be restored: "+r.Err))
 		}
 	}
 	code, why := int(cli.ExitError), "ended before anything was measured"
