@@ -27,26 +27,23 @@ func (d *decisions) add(c Check) {
 	}
 	x := &(*d)[i]
 	x.windows++
-	if short := c.short(); short < x.short() {
+	if short := c.short(); short <= x.short() {
 		x.Check = c
 	} else if short > x.far.short() {
 		x.far = c
 	}
 }
 
-// short returns how far the figure is from its limit, from none if it has no limit.
+// short returns how far the figure is from its limit, infinity without either.
 func (c *Check) short() float64 {
-	if !c.Figure.OK {
+	if !c.Figure.OK || !c.Limit.OK {
 		return math.Inf(1)
-	}
-	if !c.Limit.OK || c.Op == "" {
-		return -c.Figure.V
 	}
 	return math.Abs(c.Figure.V - c.Limit.V)
 }
 
-// reason returns the reason of most windows, those with load before all others, in a sentence that says of how many
-// windows its figure is the nearest. It is "" without a check.
+// reason returns the reason of most windows, those with load before all others, in a sentence that says of which
+// window its figure is. It is "" without a check.
 func (d decisions) reason() string {
 	if len(d) == 0 {
 		return ""
@@ -58,8 +55,12 @@ func (d decisions) reason() string {
 		return x.windows
 	}
 	most := slices.MaxFunc(d, func(a, b decided) int { return cmp.Compare(loaded(a), loaded(b)) })
-	if most.Sentence() == most.far.Sentence() {
+	if !most.Limit.OK || most.Sentence() == most.far.Sentence() {
 		return most.Sentence()
 	}
-	return most.Sentence() + " in the nearest of " + figure.Counted(most.windows, "window")
+	which := "highest"
+	if most.Figure.V >= most.Limit.V {
+		which = "lowest"
+	}
+	return most.Sentence() + " in the " + which + " of " + figure.Counted(most.windows, "window")
 }

@@ -300,17 +300,17 @@ func TestReasonIsThatOfTheRun(t *testing.T) {
 	idle := Check{State: NotFired, NoLoad: true, Why: "no request ran"}
 	busy := Check{State: NotFired, Why: "requests wait", Figure: stat.Some(5), Op: ">=", Limit: stat.Some(2), Unit: "req"}
 	full := func(v float64) Check {
-		return Check{State: Suppressed, Why: "prefill saturated at", Figure: stat.Some(v), Unit: "ratio"}
+		return Check{State: Suppressed, Why: "prefill saturated at", Figure: stat.Some(v), Op: ">=", Limit: stat.Some(0.4), Unit: "ratio"}
 	}
 	for _, c := range []struct {
 		checks []Check
 		want   string
 	}{
-		{[]Check{below(0.5), below(0.81), below(0.02)}, "KV peak 81 % < 88 % in the nearest of 3 windows"},
+		{[]Check{below(0.5), below(0.81), below(0.02)}, "KV peak 81 % < 88 % in the highest of 3 windows"},
 		{[]Check{below(0.81), below(0.81)}, "KV peak 81 % < 88 %"},
 		{[]Check{below(0.3), idle, idle}, "KV peak 30 % < 88 %"},
 		{[]Check{busy, busy, below(0.3)}, "requests wait 5 ≥ 2"},
-		{[]Check{full(0.55), full(0.75), full(0.6)}, "prefill saturated at 75 % in the nearest of 3 windows"},
+		{[]Check{full(0.55), full(0.75), full(0.6)}, "prefill saturated at 55 % in the lowest of 3 windows"},
 	} {
 		rule := Rule{ID: KVPressure, Check: func(w *Window, _ *Facts) Check { return c.checks[w.Index] }}
 		var windows []Window

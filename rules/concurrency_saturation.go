@@ -122,7 +122,7 @@ func concludeConcurrencySaturation(r *engine.Run, t engine.Tally, f *engine.Find
 	}
 	addEvidence(f,
 		compared("running_mean", stat.Some(p.running), "req", ">=", slots-slotMargin, engine.FromMeasured,
-			fmt.Sprintf("%s ran at once in %s%s%s", figure.Counted(p.running, "request"), figure.Counted(slots, "slot"), perRank(p.ranks), whenFired(t))))
+			fmt.Sprintf("%s ran at once in %s%s", figure.Counted(p.running, "request"), figure.Counted(slots, "slot"), perRank(p.ranks))))
 	if p.occupied.V = min(p.occupied.V, slots); p.running < slots-slotMargin {
 		addKnownEvidence(f, compared("slots_occupied", p.occupied, "req", ">=", slots*(1-maxSlack), engine.FromDerived,
 			fmt.Sprintf("%s of %s%s were occupied by Little's law (finished requests per second x their time in the engine): the running gauge misses slots that are handed on at once",
@@ -130,7 +130,7 @@ func concludeConcurrencySaturation(r *engine.Run, t engine.Tally, f *engine.Find
 	}
 	addEvidence(f,
 		compared("queue_ratio", ratio, "ratio", ">=", slotQueueRatio, engine.FromMeasured,
-			fmt.Sprintf("%s waited, %s of all requests in the server%s", figure.Count(p.queued*p.ranks), figure.PercentSign(ratio.Or(0)), whenFired(t))))
+			fmt.Sprintf("%s waited, %s of all requests in the server", figure.Count(p.queued*p.ranks), figure.PercentSign(ratio.Or(0)))))
 	if !addKnownEvidence(f, compared("kv_usage_peak", peak, "ratio", "<", slotKVHeadroom, engine.FromMeasured, fullAtPeak(peak))) {
 		f.Missing = append(f.Missing, inputKV)
 	}

@@ -20,15 +20,6 @@ func perRank(n float64) string {
 	return " on each of the " + strconv.Itoa(int(n)) + " data-parallel ranks"
 }
 
-// whenFired says of which windows means are, where a rule did not fire in all of a run: " in the windows in which it
-// fired", or "".
-func whenFired(t engine.Tally) string {
-	if t.Fired == 0 || t.Fired >= t.Evaluable {
-		return ""
-	}
-	return " in the windows in which it fired"
-}
-
 // addEvidence adds evidence to a finding.
 func addEvidence(f *engine.Finding, list ...engine.Evidence) {
 	f.Evidence = append(f.Evidence, list...)

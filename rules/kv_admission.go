@@ -120,14 +120,13 @@ func concludeKVAdmission(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	f.Confidence = admissionConfidence
 	ratio := stat.Some(p.queued).Div(stat.Some(p.running + p.queued))
 	addEvidence(f, compared("queue_ratio", ratio, "ratio", ">=", admissionQueueRatio, engine.FromMeasured,
-		fmt.Sprintf("%s ran and %s waited although slots were free%s", figure.Counted(p.running*p.ranks, "request"), figure.Count(p.queued*p.ranks), whenFired(t))))
+		fmt.Sprintf("%s ran and %s waited although slots were free", figure.Counted(p.running*p.ranks, "request"), figure.Count(p.queued*p.ranks))))
 	if p.usage.OK && p.capacity.OK && p.prompt.OK {
 		free, demand := (1-p.usage.V)*p.capacity.V, p.queued*p.prompt.V
 		addEvidence(f, compared("kv_free_tokens", stat.Some(free), "tok", "<", demand, engine.FromDerived,
 			fmt.Sprintf("%s tokens of the pool were free on average; the queued prompts need %s", figure.Count(free), figure.Count(demand))))
 	}
 	addEvidence(f, poolEvidence(&p)...)
-	addPromptsBusy(f, r)
 	f.Reason = figure.PercentSign(ratio.Or(0)) + " of requests queued, with too few free KV tokens for them"
 	f.Fix = moreKV(r, &p, p.wanted(r.Facts), false, "").withheldIfPointless()
 	if heads := promptsThatFit(r, &p, in); heads.Or(0) >= admissionHeads {

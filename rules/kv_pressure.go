@@ -144,7 +144,7 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 			f.Reason+": running requests lost their blocks and compute their context again"))
 	}
 	addEvidence(f, measured("running_mean", stat.Some(p.running*p.ranks), "req",
-		fmt.Sprintf("%s ran and %s waited on average%s", figure.Counted(p.running*p.ranks, "request"), figure.Count(p.queued*p.ranks), whenFired(t))))
+		fmt.Sprintf("%s ran and %s waited on average", figure.Counted(p.running*p.ranks, "request"), figure.Count(p.queued*p.ranks))))
 	addEvidence(f, poolEvidence(&p)...)
 	if used := vramShare(r); used.OK && used.V >= vramCorroborates {
 		addEvidence(f, compared("vram_peak", used, "ratio", ">=", vramCorroborates, engine.FromGPU,
@@ -154,7 +154,6 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		addEvidence(f, compared("lookup_ratio", l, "", ">=", lookupsBlocked, engine.FromMeasured,
 			"each prompt token was looked up "+figure.Count(l.V)+" times: waiting requests failed to get blocks in step after step"))
 	}
-	addPromptsBusy(f, r)
 	m := moreKV(r, &p, p.wanted(r.Facts), preempted.Or(0) > 0, "")
 	f.Fix = m.fix
 	if preempted.Or(0) == 0 && r.Agg.LookupRatio.Or(0) < lookupsBlocked {
@@ -183,12 +182,6 @@ func slotPart(f *engine.Facts) stat.Opt {
 // fullAtPeak returns a sentence about the highest usage of the pool.
 func fullAtPeak(peak stat.Opt) string {
 	return "the KV pool was " + figure.PercentSign(peak.V) + " full at its peak"
-}
-
-// addPromptsBusy adds that prompts take the engine's time, where they do.
-func addPromptsBusy(f *engine.Finding, r *engine.Run) {
-	share, why := busyWithPrompts(r)
-	addKnownEvidence(f, compared("prefill_step_share", share, "ratio", ">=", promptsSaturate, engine.FromDerived, why))
 }
 
 // poolEvidence returns the known evidence about the pool: its size, the context of a sequence,

@@ -383,7 +383,7 @@ func reshapePrompts(r *engine.Run, e eviction) *engine.Fix {
 			few, formatSeconds(e.stay.V))
 		fix.Command += "; if they are like that already, a larger KV pool or fewer different prefixes for each server"
 		why := "helps only if prompts with a shared prefix arrive within the time that it stays cached: " + evictionTest(r.Facts)
-		if _, busy := busyWithPrompts(r); busy != "" {
+		if busy := busyWithPrompts(r); busy != "" {
 			why = busy + "; it " + why
 		}
 		reject(fix, "a larger KV pool first", why)

@@ -135,17 +135,17 @@ func moreKV(r *engine.Run, p *pool, wanted float64, preempting bool, why string)
 // promptsSaturate is the share of the engine's time from which prompts leave nothing for more requests at once.
 const promptsSaturate = 0.9
 
-// busyWithPrompts returns the share of the engine's time that prompts take, and says that a larger pool hardly raises
-// the output; absent if they leave time for more requests, or if their share is unknown.
-func busyWithPrompts(r *engine.Run) (share stat.Opt, why string) {
-	share, of := stepPrefill(r), "the engine's time"
-	if share.Or(0) < promptsSaturate {
-		return stat.None, ""
+// busyWithPrompts says that prompts take the engine's time, so that a larger pool hardly raises the output; "" if they
+// leave time for more requests, or if their share is unknown.
+func busyWithPrompts(r *engine.Run) string {
+	if stepPrefill(r).Or(0) < promptsSaturate {
+		return ""
 	}
+	of := "the engine's time"
 	if r.Facts.OnCPU() {
 		of = "the CPU's time"
 	}
-	return share, fmt.Sprintf("prompts take %s of %s already: with a larger pool more requests run at once, each more slowly, and output hardly rises", figure.PercentSign(share.V), of)
+	return "prompts take nearly all of " + of + " already (est): with a larger pool more requests run at once, each more slowly, and output hardly rises"
 }
 
 // withheldIfPointless returns the fix, withheld if the physical model predicts no gain.

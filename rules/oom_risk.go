@@ -77,7 +77,7 @@ func judgeOOMRisk(r *engine.Run, f *engine.Finding) {
 	each := weights / float64(tp)
 	headroom := vram.V - each
 	f.Evaluable = r.Agg.Windows.Evaluable
-	figures := fmt.Sprintf("%s of weights on a GPU with %s, tensor parallelism %d", gigabytes(each), gigabytes(vram.V), tp)
+	figures := fmt.Sprintf("%s of weights on a GPU with %s, tensor parallelism %d", memorySize(each), memorySize(vram.V), tp)
 	if headroom >= 0 {
 		f.State, f.Reason = engine.NotFired, figures
 		return
@@ -121,8 +121,8 @@ func statedBytes(f *engine.Facts) float64 {
 	return catalog.DType(w.Value).Bytes()
 }
 
-// gigabytes formats a size in 1e9 bytes, in the binary units of all device memory.
-func gigabytes(v float64) string { return figure.Value(v*1e9, "B") }
+// memorySize formats a size of 1e9 bytes each, in the binary units of all device memory.
+func memorySize(v float64) string { return figure.Value(v*1e9, "B") }
 
 func bytesText(f *engine.Facts, bytes float64) string {
 	from := f.ClassicBytesFrom
@@ -176,7 +176,7 @@ func moreTensorParallel(r *engine.Run, weights, vram float64, tp int) *engine.Fi
 	required := roofline.MinTPClassic(weights, vram, util)
 	fix := &engine.Fix{
 		Kind: engine.KindFlag, Flag: "--tensor-parallel-size", From: strconv.Itoa(tp),
-		Why:   fmt.Sprintf("The weights need %s; %s cannot hold them.", gigabytes(weights), gpusOf(tp, vram)),
+		Why:   fmt.Sprintf("The weights need %s; %s cannot hold them.", memorySize(weights), gpusOf(tp, vram)),
 		Costs: []string{"more GPUs", costRestart},
 		Risk:  2,
 	}
@@ -197,9 +197,9 @@ func moreTensorParallel(r *engine.Run, weights, vram float64, tp int) *engine.Fi
 // gpusOf formats a number of GPUs with their memory: "one 80 GiB GPU", "2 GPUs of 80 GiB each".
 func gpusOf(n int, vram float64) string {
 	if n == 1 {
-		return "one " + gigabytes(vram) + " GPU"
+		return "one " + memorySize(vram) + " GPU"
 	}
-	return fmt.Sprintf("%d GPUs of %s each", n, gigabytes(vram))
+	return fmt.Sprintf("%d GPUs of %s each", n, memorySize(vram))
 }
 
 // allowedDegree rounds a tensor-parallel degree up to one that divides the model's heads; it

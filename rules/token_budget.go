@@ -210,7 +210,7 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		compared("step_tokens", stat.Some(mean), "tok", ">=", budgetFull*float64(budget), engine.FromMeasured,
 			fmt.Sprintf("a step has %s of at most %s on average%s", used, figure.Counted(budget, "token"), counted)),
 		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", ">=", budgetQueue, engine.FromMeasured,
-			waiting+" waited although slots and KV blocks were free"+whenFired(t)))
+			waiting+" waited although slots and KV blocks were free"))
 	addKnownEvidence(f, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+figure.PercentSign(p.usage.V)+" full"))
 	f.Reason = fmt.Sprintf("steps use %s of the token budget, with %s queued", figure.PercentSign(min(1, mean/float64(budget))), waiting)
 	f.Fix = raiseBudget(r, &p, budget, mean,

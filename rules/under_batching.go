@@ -221,7 +221,7 @@ func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	addEvidence(f,
 		engine.Evidence{Name: "running_mean", Value: stat.Some(p.running), Unit: "req", Limit: slots, Op: op, Source: engine.FromMeasured,
-			Text: fmt.Sprintf("%s ran at once%s%s; "+available, figure.Counted(p.running, "request"), perRank(p.ranks), whenFired(t), figure.Counted(slots.V, "slot"))},
+			Text: fmt.Sprintf("%s ran at once%s; "+available, figure.Counted(p.running, "request"), perRank(p.ranks), figure.Counted(slots.V, "slot"))},
 		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", "<", underBacklog, engine.FromMeasured,
 			fmt.Sprintf("fewer than %d waited: the clients do not send more requests", underBacklog)))
 	f.Reason = fmt.Sprintf("%s of %s in use (limit %s)", figure.PercentSign(p.running/slots.V), bound, figure.PercentSign(underOccupancy))

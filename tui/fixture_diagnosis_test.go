@@ -67,7 +67,7 @@ func diagnosisAt(slots int, waiting float64) *engine.Diagnosis {
 		IdealTermsS: roofline.Terms{Weights: 0.0079, KV: 0.0003, Compute: 0.0004},
 		StepIdealS:  running / ideal, StepAchievableS: running / reach, Calibration: some(reach / out), CalibrationRaw: some(reach / out),
 		Batch: running, Context: 640, StepTokens: running + 30, RidgeTokens: 165,
-		BestTokensPerS: some(out * 2.2), BestBatch: 40,
+		BestTokensPerS: some(out * 2.2), BestBatch: some(40),
 		Assumptions: []string{"kernel efficiency of an A100 is taken from published runs of this model size"},
 	}
 	d.Ceiling.Classic = &roofline.Classic{

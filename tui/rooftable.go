@@ -61,8 +61,8 @@ func (r *roofView) rows() []roofRow {
 	if last := r.curve.Points[len(r.curve.Points)-1].Running; r.curve.Pool.OK && r.curve.Pool.V > last {
 		list[len(list)-1].text, list[len(list)-1].est = "beyond the curve", false
 	}
-	if o := r.d.Ceiling.Physical; o != nil && o.BestTokensPerS.OK && o.BestBatch > 0 && math.Round(o.BestBatch) != r.curve.Slots.V {
-		at("server's best", stat.Some(o.BestBatch))
+	if o := r.d.Ceiling.Physical; o != nil && o.BestTokensPerS.OK && math.Round(o.BestBatch.V) != r.curve.Slots.V {
+		at("server's best", o.BestBatch)
 		list[len(list)-1].tokens = o.BestTokensPerS
 	}
 	return list

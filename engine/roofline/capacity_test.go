@@ -136,7 +136,7 @@ func TestOperate(t *testing.T) {
 	near(t, "efficiency", o.Efficiency.V, 0.73, 0.01)
 	near(t, "ideal of two replicas", o.IdealTokensPerS.V, 2*8/11.05e-3, 0.01)
 	near(t, "raw", p.Raw, 15.18/13.95, 0.01)
-	near(t, "best batch of two replicas", o.BestBatch, 2*20, 0.01)
+	near(t, "best batch of two replicas", o.BestBatch.V, 2*20, 0.01)
 	if o.BestTokensPerS.V < 2*527 {
 		t.Errorf("best = %g tok/s, measured already %d", o.BestTokensPerS.V, 2*527)
 	}

@@ -179,7 +179,7 @@ type Operating struct {
 	// BestTokensPerS is the calibrated maximum over the batch sizes that slots and KV pool
 	// allow, reached with BestBatch running requests; both over all replicas. Absent without the slots.
 	BestTokensPerS stat.Opt `json:"best_tokens_per_s"`
-	BestBatch      float64  `json:"best_batch"`
+	BestBatch      stat.Opt `json:"best_batch"`
 	Assumptions    []string `json:"assumptions"`
 }
 

@@ -67,7 +67,7 @@ func (c Config) Operate(m Measured, replicas int) (Operating, *Performance, erro
 		notes = append(notes, "the step time is not measured: predictions are not calibrated")
 	}
 	if best, rate := perf.best(); best > 0 && m.MaxNumSeqs.OK { // the pool alone does not say what the server allows
-		o.BestBatch, o.BestTokensPerS = n*best, stat.Some(n*rate)
+		o.BestBatch, o.BestTokensPerS = stat.Some(n*best), stat.Some(n*rate)
 	}
 	o.Assumptions = notes
 	return o, perf, nil

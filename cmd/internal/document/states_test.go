@@ -19,7 +19,7 @@ func slots() *engine.Diagnosis {
 		"total_generation_tokens": 1.2e6, "total_requests": 1134,
 	}, priced, noGPU)
 	d.Ceiling = engine.Ceiling{Classic: classicOf(128, 3297), Physical: physical(7210, 4480, .457, .0385, "weights", roofline.Terms{Weights: .0118, KV: .0079, Collectives: .0031, Fixed: .0058})}
-	d.Ceiling.Physical.BestTokensPerS, d.Ceiling.Physical.BestBatch = some(3310), 128
+	d.Ceiling.Physical.BestTokensPerS, d.Ceiling.Physical.BestBatch = some(3310), some(128)
 	fix := engine.Fix{
 		Kind: engine.KindFlag, Flag: "--max-num-seqs", From: "128", To: "256",
 		Command: "in the launch command change --max-num-seqs 128 to 256, and restart",
@@ -131,7 +131,7 @@ func client() *engine.Diagnosis {
 		"step_time_s": .018, "missed_ticks": 0, "usd_per_million_tokens": 1.885, "recoverable_usd_per_hour": 3.1,
 	}, priced, noGPU)
 	d.Ceiling = engine.Ceiling{Classic: classicOf(16, 884), Physical: physical(2110, 1240, .42, .018, "weights", roofline.Terms{Weights: .0081, KV: .0009, Fixed: .0039})}
-	d.Ceiling.Physical.BestTokensPerS, d.Ceiling.Physical.BestBatch = some(3370), 180
+	d.Ceiling.Physical.BestTokensPerS, d.Ceiling.Physical.BestBatch = some(3370), some(180)
 	fix := engine.Fix{
 		Kind: engine.KindClient, Command: "send at least 64 requests at once; the server has room for 180",
 		Why:       "16 requests run at a time and none waits: every step reads all weights for 16 sequences, where the KV pool holds 180 and compute binds above 590 tokens a step.",

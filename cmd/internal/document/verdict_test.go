@@ -192,8 +192,8 @@ func TestMoneyHasItsDate(t *testing.T) {
 		d    *engine.Diagnosis
 		want string
 	}{
-		"a catalog price": {slots(), "$/1M tok $1.01 output (est, 2026-06)"},
-		"the person's":    {kvBound(), "$/1M tok $0.77 output energy"},
+		"a catalog price": {slots(), "$/1M output $1.01 (est, 2026-06)"},
+		"the person's":    {kvBound(), "$/1M output $0.77 energy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if page := told(t, c.d, Options{Options: render.Options{Width: 60}}); !strings.Contains(page, c.want) {

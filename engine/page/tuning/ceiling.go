@@ -94,7 +94,7 @@ func BestAllowed(output stat.Opt, o *roofline.Operating) (rate, words string) {
 		return "", ""
 	}
 	return figure.Significant(o.BestTokensPerS.V) + nbsp + "tok/s",
-		" at " + figure.Count(o.BestBatch) + " running (est)"
+		" at " + figure.Count(o.BestBatch.V) + " running (est)"
 }
 
 // ceilingFlags names the flags of rooftop that provide the missing inputs of the model, except those

@@ -251,7 +251,7 @@ func machine(d *engine.Diagnosis, g *page.Gaps) *block {
 		g.Add("GPU", Quantity(d, "gpu_util").Reason)
 		b.row(page.Cell{Text: "GPU", Tone: page.Muted}, page.Words(""), page.Cell{})
 	}
-	b.quantity("$/1M tok", "usd_per_million_tokens", "output")
+	b.quantity("$/1M output", "usd_per_million_tokens", "")
 	if known("joules_per_token") {
 		b.quantity("energy", "joules_per_token", "per output token")
 	}
@@ -315,7 +315,7 @@ func distance(d *engine.Diagnosis) page.Section {
 		page.Notes("", func(l level) string { return l.note }),
 	}), page.Paragraph(boundBy(p.Binding, stepShares(p.TermsS))))
 	if rate, words := BestAllowed(out, p); rate != "" {
-		if longer := p.CalibrationRaw; longer.Or(0) > 1 && p.BestTokensPerS.V < p.AchievableTokensPerS.V {
+		if longer := p.Calibration; longer.Or(0) > 1.03 && p.BestTokensPerS.V < p.AchievableTokensPerS.V {
 			words += ": below achievable, as a step takes " + figure.Significant(longer.V) + " times the achievable one"
 		}
 		sec.Add(page.Paragraph(page.Toned(page.Body, "server's best "), page.Toned(page.Strong, rate), page.Toned(page.Body, words)))

@@ -66,6 +66,12 @@ func Rank(d *engine.Diagnosis, id engine.FindingID) string {
 // not recommended.
 func remainder(f *engine.Finding) []string {
 	var list []string
+	ofFired := func(e engine.Evidence) bool {
+		return e.Name == "running_mean" || e.Name == "waiting_mean" || e.Name == "queue_ratio"
+	}
+	if f.State == engine.Fired && f.Fired < f.Evaluable && slices.ContainsFunc(f.Evidence, ofFired) {
+		list = append(list, "running and waiting requests, and their shares, are those of the windows in which it fired")
+	}
 	if lacked := strings.Join(f.Missing, ", "); lacked != "" && !strings.Contains(f.Reason, lacked) {
 		list = append(list, "missing: "+lacked)
 	}

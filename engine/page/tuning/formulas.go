@@ -69,7 +69,7 @@ func classicPairs(c *roofline.Classic) pairs {
 	var list pairs
 	list.add("decode, one sequence", c.DecodeTokensPerS, "tok/s", band(c.DecodeLower, c.DecodeUpper))
 	list.add("prefill", c.PrefillTokensPerS, "prompts/s", band(c.PrefillLower, c.PrefillUpper))
-	list.add("ridge batch", c.RidgeBatch, "", "by the FP32 peak; that of a step by the tensor cores")
+	list.add("ridge batch", c.RidgeBatch, "", "by the FP32 peak; that of a step by the matrix units")
 	list.add("weights", c.WeightGB.Times(1e9), "B", figure.Significant(c.BytesPerParam.Or(0))+" bytes per parameter, from "+cmp.Or(c.BytesPerParamFrom, "nowhere"))
 	list.add("left for KV", c.KVHeadroomGB.Times(1e9), "B", "of each GPU")
 	list.add("TPOT floor", c.TPOTFloorS, "s", "")

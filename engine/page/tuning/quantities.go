@@ -122,7 +122,7 @@ func metricName(name string) string {
 	names := map[string]string{
 		Output: "output", "prompt_tokens_per_s": "prompt", "requests_per_s": "requests",
 		"ttft_mean_s": "TTFT mean", "ttft_p99_s": "TTFT p99", "itl_mean_s": "ITL mean", "itl_p99_s": "ITL p99", "tpot_mean_s": "TPOT",
-		"e2e_mean_s": "end to end", "queue_mean_s": "queue", "usd_per_million_tokens": "$/1M tok",
+		"e2e_mean_s": "end to end", "queue_mean_s": "queue", "usd_per_million_tokens": "$/1M output",
 		"running_mean": "running", "waiting_mean": "waiting", "kv_usage_peak": "KV peak", "preemptions_per_s": "preempted",
 		"prefix_hit_rate": "prefix hits", "power_w": "power", "tokens_per_watt": "tok/W",
 	}

@@ -26,7 +26,7 @@ func Terms() []engine.Term {
 		{Name: "PROFILE", Also: []string{"PROFILE ceilings", "PROFILE formula", "ridge batch", "not used", "recoverable", "left for KV"}, Meaning: []string{
 			"Published formulas and rules (R1 to R5), shown for comparison: nothing is recommended or predicted by these formulas.",
 			"decode = bandwidth × TP / (parameters × bytes), for one sequence. prefill = FP32 peak × TP / (6 × parameters × prompt length), in prompts a second.",
-			"ridge batch = FP32 peak × bytes / bandwidth. The physical model's ridge is larger: it is that of the tensor cores at the dtype of the weights.",
+			"ridge batch = FP32 peak × bytes / bandwidth. The physical model's ridge is that of the matrix units at the dtype of the weights, mostly a larger one.",
 			"efficiency = output / (decode × running). not used = 1 − efficiency, which PROFILE calls headroom. recoverable = cost × (1 − efficiency): what an hour would cost less at that ceiling, which no server reaches; it is no predicted saving.",
 			"left for KV: the memory of a GPU without the weights.",
 		}},
