@@ -118,7 +118,11 @@ func (a *Aggregate) latencies(q *quantities) {
 		q.note("since start: nothing was observed in the run")
 	}
 	p99 := func(name string, h Hist) {
-		q.put(name, "s", a.P99(h), Measured, why(h))
+		reason := why(h)
+		if a.Hist[h].OK && len(a.Hist[h].Counts) == 0 {
+			reason = "the page has no histogram of it"
+		}
+		q.put(name, "s", a.P99(h), Measured, reason)
 		switch bucket := a.Hist[h].Bucket(0.99); {
 		case a.Hist[h].Overflows(0.99):
 			q.list[len(q.list)-1].AtLeast = true

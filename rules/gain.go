@@ -146,8 +146,9 @@ func unmodelled(r *engine.Run) string {
 // blind returns the inputs that bound the gains of one rank without a physical model.
 func blind(r *engine.Run, p *pool) roofline.Blind {
 	share := r.Agg.Mean(engine.HistQueue).Div(r.Agg.Mean(engine.HistTTFT))
-	if share.OK {
-		share.V = min(1, share.V)
+	if prefill := r.Agg.Mean(engine.HistPrefill); share.OK { // of other requests than those that had their first token
+		queue := r.Agg.Mean(engine.HistQueue)
+		share.V = min(1, share.V, queue.Div(queue.Plus(prefill)).Or(1))
 	}
 	in := max(p.running, p.occupied.Or(0)) // what the gauge of running requests misses counts as queued
 	return roofline.Blind{

@@ -135,7 +135,7 @@ func prefillGate(w *engine.Window, f *engine.Facts) engine.Check {
 	sum := h.Sum / float64(ranks(w))
 	switch share := sum / w.Seconds(); {
 	case share >= underPrefillShare:
-		return suppressed("share of time in prefill", comparison{stat.Some(share), ">=", underPrefillShare, "ratio"})
+		return suppressed("share of time in prefill", comparison{stat.Some(min(1, share)), ">=", underPrefillShare, "ratio"})
 	case sum >= underPrefillSum:
 		return suppressed("prefill in one window", comparison{stat.Some(sum), ">=", underPrefillSum, "s"})
 	}

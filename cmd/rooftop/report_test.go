@@ -36,6 +36,16 @@ func TestReportsOfRealServers(t *testing.T) {
 			},
 			[]string{"prefill_step_share"}, // a finding's evidence does not deny its own remedy
 		},
+		{
+			"sglang/0.5.23-slots-few-open", // no queue leaves a prompt's own time before its first token
+			[]string{"TTFT mean 12.3 s → 811 ms"},
+			[]string{"→ 0 s", "−100 %"},
+		},
+		{
+			"llamacpp/b11669-slots-few", // which has a mean of ITL alone
+			[]string{"– ITL: the page has no histogram of it"},
+			[]string{"no request finished while"},
+		},
 	} {
 		out, errs, _ := call(t, nil, "replay", filepath.Join("..", "..", "testdata", "recordings", "real", c.recording+".gz"), "-v")
 		report := strings.Join(strings.Fields(out), " ")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 // Polling cadence.
@@ -67,7 +69,7 @@ func (p *Pacer) Slowed() (why string, slowed bool) {
 		return "", false
 	}
 	return fmt.Sprintf("the metrics page takes %s: polled every %s instead of every %s so as not to disturb the server",
-		p.Shortest().Round(100*time.Microsecond), interval.Round(time.Millisecond), p.base()), true
+		figure.Duration(p.Shortest()), figure.Duration(interval), figure.Duration(p.base())), true
 }
 
 func (p *Pacer) base() time.Duration {

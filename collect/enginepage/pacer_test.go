@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
 func TestPacer(t *testing.T) {
@@ -42,7 +44,7 @@ func TestPacer(t *testing.T) {
 			}
 			why, slowed := p.Slowed()
 			grown := tt.want == pacerFactor*p.Shortest()
-			if base := max(tt.base, 50*ms); slowed != (tt.want > base && tt.want > 250*ms && grown) || slowed != strings.Contains(why, tt.want.String()) {
+			if base := max(tt.base, 50*ms); slowed != (tt.want > base && tt.want > 250*ms && grown) || slowed != strings.Contains(why, "every "+figure.Duration(tt.want)+" instead") {
 				t.Errorf("slowed %v, %q", slowed, why)
 			}
 		})

@@ -90,6 +90,7 @@ func CompareAll(before, after []*Measurement, plan verdict.Plan) *effect.Delta {
 	for _, m := range slices.Concat(before, after) {
 		if c := m.Diagnosis.Condition; c.Ill() {
 			r.Direction, r.Settled, r.Reason = verdict.Inconclusive, false, "in one of the measurements the server was ill: "+c.String()
+			r.Cause, r.Need = "", "a server that is well"
 		}
 	}
 	d := effect.Compare(&was.Diagnosis, &is.Diagnosis)

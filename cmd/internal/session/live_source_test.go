@@ -64,7 +64,7 @@ func TestLiveASlowPageIsPolledLessOften(t *testing.T) {
 		}
 		said := 0
 		for _, w := range scripted.inputs {
-			if strings.HasPrefix(w, "Noted: the metrics page takes 100ms") {
+			if strings.HasPrefix(w, "Noted: the metrics page takes 100\u00a0ms") {
 				said++
 			}
 		}
