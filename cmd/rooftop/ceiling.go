@@ -76,8 +76,16 @@ func (o *ceilingOptions) config() (c roofline.Config, err error) {
 	switch {
 	case o.gpu == "" || o.model == "" && o.modelConfig == "":
 		return c, cli.Usagef("ceiling needs --model (or --model-config) and --gpu; 'rooftop catalog list' lists them")
-	case o.tp < 1 || o.batch < 1 || o.context < 0 || o.prompt < 1 || !(o.utilization > 0 && o.utilization <= 1):
-		return c, cli.Usagef("ceiling: --tp and --batch must be at least 1, --prompt at least 1, --context not negative, --gpu-memory-utilization in 0..1")
+	case !(o.utilization > 0 && o.utilization <= 1):
+		return c, cli.Usagef("ceiling: --gpu-memory-utilization %v: give a share above 0 and at most 1, as 0.9", o.utilization)
+	}
+	for _, n := range [...]struct {
+		flag         string
+		given, least float64
+	}{{"tp", float64(o.tp), 1}, {"batch", float64(o.batch), 1}, {"prompt", o.prompt, 1}, {"context", o.context, 0}} {
+		if n.given < n.least {
+			return c, cli.Usagef("ceiling: --%s %v: give at least %v", n.flag, n.given, n.least)
+		}
 	}
 	cat, _, err := cli.UserCatalog(o.catalogFile)
 	if err != nil {

@@ -211,7 +211,10 @@ func ceilingFit(c *HardwareCeiling) page.Section {
 	}
 	each, unit := figure.Memory(p.KVBytesPerToken)
 	say(page.Body, "", s+"; "+each+nbsp+unit+" a token", true)
-	if most.OK && most.V < c.Batch {
+	switch {
+	case most.OK && most.V < 1:
+		say(page.Bad, "too long:", "the pool does not hold one sequence of that context, and vLLM does not start with such a --max-model-len; the figures below are for a pool that does", false)
+	case most.OK && most.V < c.Batch:
 		say(page.Warn, "too many:", "the figures below are for "+sequences(c.Input("batch"))+", which the pool does not hold at that context: the server would preempt", false)
 	}
 	return sec
