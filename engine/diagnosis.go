@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/roofline"
@@ -43,6 +44,12 @@ type Quantity struct {
 	// comes from no bucket.
 	Bucket stat.Bucket `json:"bounds,omitzero"`
 }
+
+// sinceStart begins the note of a mean over the server's lifetime.
+const sinceStart = "since start"
+
+// Lifetime reports whether the value is of the time since the server started, not of the run.
+func (q Quantity) Lifetime() bool { return strings.HasPrefix(q.Note, sinceStart) }
 
 // Finite returns q, or an absent quantity with a reason if its value is not finite.
 func (q Quantity) Finite() Quantity {

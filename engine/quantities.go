@@ -115,7 +115,7 @@ func (a *Aggregate) latencies(q *quantities) {
 			return
 		}
 		q.put(name, "s", a.Lifetime[h], Measured, "")
-		q.note("since start: nothing was observed in the run")
+		q.note(sinceStart + ": nothing was observed in the run")
 	}
 	p99 := func(name string, h Hist) {
 		reason := why(h)

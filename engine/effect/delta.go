@@ -57,7 +57,7 @@ var ComparedQuantities = []string{
 func Compare(before, after *engine.Diagnosis) Delta {
 	var d Delta
 	for _, name := range ComparedQuantities {
-		m := MetricDelta{Name: name, Before: before.Quantity(name), After: after.Quantity(name)}
+		m := MetricDelta{Name: name, Before: observed(before.Quantity(name)), After: observed(after.Quantity(name))}
 		m.Change = Relative(m.Before.Value, m.After.Value)
 		d.Metrics = append(d.Metrics, m)
 		switch name {
@@ -73,6 +73,15 @@ func Compare(before, after *engine.Diagnosis) Delta {
 	d.Direction, d.Reason = d.byThroughput()
 	d.Classic, d.ClassicReason = d.byEfficiency()
 	return d
+}
+
+// observed returns a quantity of a run, absent if nothing was observed in it: the server's lifetime is no part of a
+// comparison.
+func observed(q engine.Quantity) engine.Quantity {
+	if q.Lifetime() {
+		return engine.Quantity{Unit: q.Unit, Source: q.Source, Reason: "nothing was observed in the run"}
+	}
+	return q
 }
 
 // Relative returns the change from before to after, relative to before: 0.5 is +50 %. It is absent

@@ -86,7 +86,11 @@ func changesFrom(a, b configuration) []engine.Change {
 	}
 	out = append(out, spelledChanges(a.command, b.command)...)
 	if a.version != b.version && a.version != "" && b.version != "" {
-		out = append(out, engine.Change{Flag: catalog.EngineOf(b.engine).Name, From: a.version, To: b.version})
+		release := engine.Change{Flag: catalog.EngineOf(b.engine).Name, From: a.version, To: b.version}
+		if was := catalog.EngineOf(a.engine).Name; was != release.Flag {
+			release = engine.Change{Flag: "engine", From: was + " " + a.version, To: release.Flag + " " + b.version}
+		}
+		out = append(out, release)
 	}
 	slices.SortStableFunc(out, func(a, b engine.Change) int { return cmp.Compare(a.Flag, b.Flag) })
 	return out

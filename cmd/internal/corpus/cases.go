@@ -130,7 +130,8 @@ func replayCases() []Case {
 func pastCases() []Case {
 	const line = "compare sim-seat-capped.gz sim-healthy.gz"
 	return append([]Case{
-		plain("past/compare", "compare slots4-cpu.gz slots4-cpu.gz", line, line+" --goal throughput --slo ttft_p99=500ms --ascii", "compare real/0.14.1-few-clients.gz real/0.32.0-one-client.gz", "compare real/sglang/0.5.23-healthy.gz real/sglang/0.5.23-hung.gz"),
+		plain("past/compare", "compare slots4-cpu.gz slots4-cpu.gz", line, line+" --goal throughput --slo ttft_p99=500ms --ascii", "compare real/0.14.1-few-clients.gz real/0.32.0-one-client.gz", "compare real/sglang/0.5.23-healthy.gz real/sglang/0.5.23-hung.gz",
+			"compare real/sglang/0.5.23-healthy.gz real/0.32.0-healthy.gz"),
 		plain("past/compare-json", "compare slots4-cpu.gz slots4-cpu.gz --json"),
 		plain("past/timeline", "timeline sim-stalled.gz", "timeline slots4-cpu.gz --ascii", "timeline sim-idle.gz", "timeline sim-stalled.gz --json"),
 		plain("past/refused", "compare", "compare slots4-cpu.gz", "compare nothing.gz slots4-cpu.gz", "compare slots4-cpu.gz probe-one.json", "compare slots4-cpu.gz 2026-11-26T03:00:00Z/2026-11-26T03:30:00Z",

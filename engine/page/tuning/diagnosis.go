@@ -146,7 +146,7 @@ func (b *block) estimated(q engine.Quantity) string {
 
 // sinceStart returns the mark of a cumulative mean that replaces a run without observations.
 func sinceStart(q engine.Quantity) string {
-	if strings.Contains(q.Note, "since start") {
+	if q.Lifetime() {
 		return "since start"
 	}
 	return ""
