@@ -52,7 +52,7 @@ func TestHelpIsGrouped(t *testing.T) {
 		},
 		"demo":    {"EXIT CODES", "USAGE", "EXAMPLES", "THE DEMONSTRATION", "--auto", "THE SCREEN", "--theme", "FILES", "OUTPUT"},
 		"doctor":  {"EXIT CODES", "USAGE", "EXAMPLES", "THE SERVER", "--url", "WHAT CANNOT BE READ", "OUTPUT", "--json"},
-		"replay":  {"USAGE", "EXAMPLES", "THE REPORT", "--ceiling", "THE SCREEN", "--tui", "--speed", "OUTPUT"},
+		"replay":  {"USAGE", "EXAMPLES", "THE REPORT", "--ceiling", "WHAT CANNOT BE READ", "--gpu", "THE SCREEN", "--tui", "--speed", "OUTPUT"},
 		"sim":     {"MODEL", "FLAGS OF VLLM", "--max-num-seqs", "FLAGS OF THE SIMULATION", "--sim-gpu", "EXIT CODES", "USAGE", "EXAMPLES"},
 		"ceiling": {"USAGE", "EXAMPLES", "HARDWARE AND MODEL", "--gpu", "LOAD", "--batch", "OUTPUT"},
 	} {

@@ -68,33 +68,32 @@ func (f *recordFile) discard() {
 
 // replayOptions are the flags of a replay.
 type replayOptions struct {
-	cli.Output
-	ceiling string
-	tui     bool
-	speed   float64
-	screen  screen.Options
-	files   fileOptions
-	given   func(flag string) bool // on the command line; a variable may be meant for another command
+	attach.Options
+	tui    bool
+	speed  float64
+	screen screen.Options
+	files  fileOptions
 }
+
+// given reports whether a flag is on the command line; a variable may be meant for another command.
+func (o *replayOptions) given(name string) bool { return cli.OnCommandLine(o.Flags.Lookup(name)) }
 
 func newReplay(w *cli.World) *cobra.Command {
 	var o replayOptions
 	c := newCommand("replay", exactly(1, "one FILE", "'rooftop diagnose --record FILE' makes one"), func(c *cobra.Command, args []string) error {
-		o.given = func(name string) bool {
-			f := c.Flags().Lookup(name)
-			return cli.OnCommandLine(f)
-		}
 		if err := o.check(w); err != nil {
 			return err
 		}
 		if o.tui {
 			return play(c.Context(), w, args[0], &o)
 		}
-		return replay(w, args[0], &o.Output, o.ceiling)
+		return replay(w, args[0], &o)
 	})
+	o.Flags, o.Env = c.Flags(), func(string) (string, bool) { return "", false } // those of now may be of another server
 	g := cli.GroupFlags(c)
 	f := g.Group("The report")
-	cli.Choice(f, &o.ceiling, "ceiling", "", "`WHICH` ceiling to show: physical or classic (default: the recorded run's)", attach.PhysicalCeiling, attach.ClassicCeiling)
+	cli.Choice(f, &o.Ceiling, "ceiling", "", "`WHICH` ceiling to show: physical or classic (default: the recorded run's)", attach.PhysicalCeiling, attach.ClassicCeiling)
+	o.RegisterUnread(g)
 	f = g.Group("The screen")
 	f.BoolVar(&o.tui, "tui", false, "play the recording on the live screen")
 	f.Float64Var(&o.speed, "speed", 1, "`N` seconds of the recording in one, 1 to 60")
@@ -109,6 +108,9 @@ func newReplay(w *cli.World) *cobra.Command {
 const maxSpeed = 60
 
 func (o *replayOptions) check(w *cli.World) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
 	if !o.tui {
 		for _, name := range []string{"speed", "theme", "theme-file", "refresh", "mouse", "report-dir"} {
 			if o.given(name) {
@@ -131,6 +133,18 @@ func (o *replayOptions) check(w *cli.World) error {
 	return o.files.check()
 }
 
+// open opens the recording with what the flags say about its server. done closes the file.
+func (o *replayOptions) open(path string) (recording *session.Recording, done func(), err error) {
+	correct, err := o.Correct()
+	if err != nil {
+		return nil, nil, err
+	}
+	if recording, done, err = openRecording("replay", path); err == nil {
+		recording.Alter(correct)
+	}
+	return recording, done, err
+}
+
 // openRecording opens a recording for a command, which reads it from its file as needed. done closes the
 // file.
 func openRecording(command, path string) (recording *session.Recording, done func(), err error) {
@@ -148,7 +162,7 @@ func openRecording(command, path string) (recording *session.Recording, done fun
 
 // play shows a recording on the screen.
 func play(ctx context.Context, w *cli.World, path string, o *replayOptions) error {
-	recording, done, err := openRecording("replay", path)
+	recording, done, err := o.open(path)
 	if err != nil {
 		return err
 	}
@@ -164,8 +178,8 @@ func play(ctx context.Context, w *cli.World, path string, o *replayOptions) erro
 }
 
 // replay prints the diagnosis of a recording. Without ceiling the page of the recorded run is used.
-func replay(w *cli.World, path string, out *cli.Output, ceiling string) error {
-	recording, done, err := openRecording("replay", path)
+func replay(w *cli.World, path string, o *replayOptions) error {
+	recording, done, err := o.open(path)
 	if err != nil {
 		return err
 	}
@@ -174,7 +188,7 @@ func replay(w *cli.World, path string, out *cli.Output, ceiling string) error {
 	if err != nil {
 		return fmt.Errorf("replay %s: %w", path, err)
 	}
-	if err := write(w, out, &d, cmp.Or(ceiling, recording.Header.Ceiling)); err != nil {
+	if err := write(w, &o.Output, &d, cmp.Or(o.Ceiling, recording.Header.Ceiling)); err != nil {
 		return err
 	}
 	return cli.Exit(outcomeCode(&d))

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
@@ -91,6 +92,42 @@ func TestReplayShowsTheRecordedCeiling(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("%s: got\n%s", c.name, c.got)
 		}
+	}
+}
+
+// What could not be read of a recorded server can be given later.
+func TestReplayTakesWhatCouldNotBeRead(t *testing.T) {
+	plain := filepath.Join("..", "..", "testdata", "recordings", "slots4-cpu.gz")
+	type document struct {
+		Facts struct {
+			Slots struct {
+				Value  int    `json:"value"`
+				Source string `json:"source"`
+			} `json:"max_num_seqs"`
+		} `json:"facts"`
+		Measured struct {
+			Cost struct {
+				Value *float64 `json:"value"`
+			} `json:"usd_per_million_tokens"`
+		} `json:"measured"`
+	}
+	read := func(env []string, args ...string) (d document) {
+		t.Helper()
+		out, errs, _ := call(t, env, append([]string{"replay", "--json"}, args...)...)
+		if err := json.Unmarshal([]byte(out), &d); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, errs)
+		}
+		return d
+	}
+	if d := read([]string{"ROOFTOP_COST_PER_HOUR=2", "ROOFTOP_API_KEY_FILE=/nowhere"}, plain); d.Measured.Cost.Value != nil || d.Facts.Slots.Value != 4 {
+		t.Errorf("nothing given: cost %v, %d slots", d.Measured.Cost.Value, d.Facts.Slots.Value)
+	}
+	d := read(nil, plain, "--cost-per-hour", "2", "--max-num-seqs", "5")
+	if d.Measured.Cost.Value == nil || d.Facts.Slots.Value != 5 || d.Facts.Slots.Source != "flag" {
+		t.Errorf("given: cost %v, slots %+v", d.Measured.Cost.Value, d.Facts.Slots)
+	}
+	if _, errs, code := call(t, nil, "replay", plain, "--gpu", "L4x"); code != cli.ExitUsage || !strings.Contains(errs, "L4x") {
+		t.Errorf("an unknown GPU: exit code %d: %s", code, errs)
 	}
 }
 

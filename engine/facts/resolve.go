@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -18,6 +19,15 @@ type Given struct {
 	GPU            string
 	Model          string
 	DType          string // DTYPE or VLLM_DTYPE of the PROFILE formulas
+}
+
+// Over returns older with what is given in g in place of it.
+func (g Given) Over(older Given) Given {
+	return Given{
+		MaxNumSeqs: cmp.Or(g.MaxNumSeqs, older.MaxNumSeqs), TensorParallel: cmp.Or(g.TensorParallel, older.TensorParallel),
+		CostPerHour: cmp.Or(g.CostPerHour, older.CostPerHour), GPU: cmp.Or(g.GPU, older.GPU),
+		Model: cmp.Or(g.Model, older.Model), DType: cmp.Or(g.DType, older.DType),
+	}
 }
 
 // ServerAnswers has the answers of the server's HTTP endpoints; "" is unknown.

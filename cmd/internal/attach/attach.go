@@ -250,6 +250,33 @@ func (a *Server) LearnGiven(o *Options) error {
 	return nil
 }
 
+// Correct returns a function that puts what the user gives about a server in place of what a recording says. Of the
+// facts that come from variables the recording's are kept: those of now may be of another server. It returns a usage
+// error.
+func (o *Options) Correct() (func(*session.Header), error) {
+	if err := o.KnownGPU(); err != nil {
+		return nil, err
+	}
+	given := Server{}
+	if err := given.LearnGiven(o); err != nil {
+		return nil, err
+	}
+	if err := given.LearnModelConfig(&given.Header.Inputs, o); err != nil {
+		return nil, err
+	}
+	return func(h *session.Header) {
+		in, by := &h.Inputs, &given.Header.Inputs
+		in.Flags = by.Flags.Over(in.Flags)
+		in.Spot = in.Spot || by.Spot
+		if by.ModelConfig != nil {
+			in.ModelConfig, in.ModelConfigFrom, in.ModelConfigNote = by.ModelConfig, by.ModelConfigFrom, by.ModelConfigNote
+		}
+		if given.Header.Catalog != "" {
+			h.Catalog, h.CatalogName = given.Header.Catalog, given.Header.CatalogName
+		}
+	}, nil
+}
+
 // Miss records what cannot be read, why, and what that switches off.
 func (a *Server) Miss(what, reason, effect string) {
 	a.Header.Missing = append(a.Header.Missing, engine.Missing{What: what, Reason: reason, Effect: effect})

@@ -80,6 +80,7 @@ type Recording struct {
 	began  time.Duration // when the loop of a live session began
 	lines  *bufio.Reader
 	source io.ReaderAt // the whole file, nil if it cannot be read twice
+	alter  func(*Header)
 }
 
 // OpenRecording reads the header. Errors wrap ErrRecording. If r is an io.ReaderAt, as a file is, it
@@ -100,6 +101,12 @@ func OpenRecording(r io.Reader) (*Recording, error) {
 	}
 	rec.Header, rec.began = *l.Header, l.At
 	return rec, nil
+}
+
+// Alter changes what the recording says about its server, also after each attach of a live session.
+func (r *Recording) Alter(change func(*Header)) {
+	r.alter = change
+	change(&r.Header)
 }
 
 func unzip(r io.Reader) (*bufio.Reader, error) {
@@ -135,6 +142,9 @@ func (r *Recording) next() (line, error) {
 		var l line
 		if err := json.Unmarshal(text, &l); err != nil {
 			return line{}, err
+		}
+		if r.alter != nil && l.Attached != nil {
+			r.alter(&l.Attached.Header)
 		}
 		return l, nil
 	}
