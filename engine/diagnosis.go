@@ -45,8 +45,21 @@ type Quantity struct {
 	Bucket stat.Bucket `json:"bounds,omitzero"`
 }
 
-// sinceStart begins the note of a mean over the server's lifetime.
-const sinceStart = "since start"
+// A mean that is not of all requests of the run has a note that begins with which ones it is of.
+const (
+	sinceStart = "since start"
+	ofEnded    = "of those that ended"
+)
+
+// Scope returns which requests a mean is of, if not of all of the run; else "".
+func (q Quantity) Scope() string {
+	for _, scope := range [...]string{sinceStart, ofEnded} {
+		if strings.HasPrefix(q.Note, scope) {
+			return scope
+		}
+	}
+	return ""
+}
 
 // Lifetime reports whether the value is of the time since the server started, not of the run.
 func (q Quantity) Lifetime() bool { return strings.HasPrefix(q.Note, sinceStart) }

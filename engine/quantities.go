@@ -148,6 +148,9 @@ func (a *Aggregate) latencies(q *quantities) {
 	mean("itl_mean_s", HistITL)
 	p99("itl_p99_s", HistITL)
 	mean("e2e_mean_s", HistE2E)
+	if e2e, ttft := a.Mean(HistE2E), a.Mean(HistTTFT); e2e.OK && e2e.V < ttft.V {
+		q.note(ofEnded + ": less than the mean time to first token, which more requests had")
+	}
 	mean("queue_mean_s", HistQueue)
 	mean("prefill_mean_s", HistPrefill)
 	mean("decode_mean_s", HistDecode)

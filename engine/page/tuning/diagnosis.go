@@ -115,7 +115,7 @@ func (b *block) quantity(label, name, tail string) {
 	if strings.HasPrefix(unit, "/") && unit != "/s" {
 		number, unit = number+unit, ""
 	}
-	rest := strings.Join(strings.Fields(strings.Join([]string{unit, tail, b.estimated(q), sinceStart(q)}, " ")), " ")
+	rest := strings.Join(strings.Fields(strings.Join([]string{unit, tail, b.estimated(q), q.Scope()}, " ")), " ")
 	b.row(page.Cell{Text: label}, page.Cell{Text: AtLeast(q) + number}, page.Cell{Text: strings.ReplaceAll(rest, " ,", ","), Tone: page.Body})
 }
 
@@ -142,14 +142,6 @@ func (b *block) estimated(q engine.Quantity) string {
 		return "(est," + nbsp + f.GPU.Price.AsOf + ")"
 	}
 	return estimateMark(q.Source)
-}
-
-// sinceStart returns the mark of a cumulative mean that replaces a run without observations.
-func sinceStart(q engine.Quantity) string {
-	if q.Lifetime() {
-		return "since start"
-	}
-	return ""
 }
 
 // headline returns the numbers of the run: load, latency, GPU and cost.
@@ -214,7 +206,7 @@ func latency(d *engine.Diagnosis, g *page.Gaps) *block {
 		if m.p99 != "" {
 			p99, _ = show(m.label, m.p99)
 		}
-		if s := sinceStart(q); s != "" && q.Value.OK {
+		if s := q.Scope(); s != "" && q.Value.OK {
 			p99 = page.Cell{Text: s, Tone: page.Muted}
 		}
 		b.row(page.Cell{Text: m.label}, mean, p99)
@@ -267,6 +259,9 @@ func requestTimeSection(d *engine.Diagnosis) page.Section {
 		return sec
 	}
 	sec.Note = "mean " + figure.Value(r.Total, "s")
+	if e2e := Quantity(d, "e2e_mean_s"); e2e.Scope() != "" && e2e.Value.Or(r.Total) < r.Total {
+		sec.Note += ", the sum of its parts"
+	}
 	sec.Add(page.Tabulate(append(r.Parts, r.Lost), []page.Field[TimePart]{
 		page.Left("", page.Body, func(p TimePart) string { return p.Label }),
 		page.Right("", page.Strong, func(p TimePart) page.Cell { return page.Words(Show(p.Quantity)) }),
@@ -277,7 +272,7 @@ func requestTimeSection(d *engine.Diagnosis) page.Section {
 			return page.Share(stat.Some(p.Share()))
 		}},
 		{Column: page.Column{Bar: true, Tone: page.Accent}, Cell: func(p TimePart) page.Cell { return page.Cell{Value: stat.Some(p.Share()), From: p.From} }},
-		page.Notes("", func(p TimePart) string { return cmp.Or(p.Quantity.Reason, sinceStart(p.Quantity)) }),
+		page.Notes("", func(p TimePart) string { return cmp.Or(p.Quantity.Reason, p.Quantity.Scope()) }),
 	}))
 	return sec
 }
