@@ -63,10 +63,11 @@ type Aggregate struct {
 	// PrefillShare is prefill seconds of finished requests over prefill plus
 	// decode seconds, 0..1.
 	PrefillShare stat.Opt
-	// PrefillBusy is prefill seconds of finished requests per second and rank: an upper
-	// bound on the share of time with a prefill in it. Prefills overlap, so it may exceed 1
-	// and is then no bound.
-	PrefillBusy stat.Opt
+	// PrefillMost is an upper bound, 0..1, of the share of the engine's time that prefill takes: prefill
+	// seconds of finished requests per second and rank, which overlap, or the share of computed prompt
+	// tokens among these and the generated ones, if that is less. A prompt's token takes no longer than a
+	// generated one: both pass through all weights, and the latter attends to a longer context.
+	PrefillMost stat.Opt
 
 	StepTime       stat.Opt // s, mean engine step while busy, per rank
 	StepTimeOrigin Origin

@@ -251,7 +251,10 @@ func (a *Aggregate) combinePrefill(f *Facts) {
 		a.PrefillShare = stat.Some(prefill.Sum / (prefill.Sum + decode.Sum))
 	}
 	if prefill.OK && a.Seconds > 0 {
-		a.PrefillBusy = stat.Some(prefill.Sum / a.Seconds / float64(a.Ranks))
+		a.PrefillMost = stat.Some(min(1, prefill.Sum/a.Seconds/float64(a.Ranks)))
+	}
+	if ofTokens := a.PrefillPerS.Div(a.PrefillPerS.Plus(a.Rate[CounterGenerationTokens])); ofTokens.OK && ofTokens.V < a.PrefillMost.Or(1) {
+		a.PrefillMost = ofTokens
 	}
 }
 

@@ -252,6 +252,50 @@ func TestAnInterTokenLatencyThatStandsInForTPOTSaysSo(t *testing.T) {
 	}
 }
 
+// Prefill takes no larger share of the engine's time than prompts have of the computed tokens, however long
+// requests were in it at once. The tokens that a cache served are not computed.
+func TestPrefillMost(t *testing.T) {
+	for _, c := range []struct {
+		name                   string
+		seconds                float64 // of prefill, of all requests, in 2 s
+		prompt, cached, output float64 // tokens
+		want                   float64
+	}{
+		{"seconds that do not overlap", 0.2, 900, 0, 100, 0.1},
+		{"short prompts, computed at once", 1.5, 60, 0, 240, 0.2},
+		{"and a part of them from the cache", 1.5, 300, 240, 240, 0.2},
+		{"prefill alone", 9, 1000, 0, 0, 1},
+	} {
+		w := busy(1)
+		w[0].Rate[CounterPromptTokens], w[0].Rate[CounterPromptTokensCached] = stat.Some(c.prompt), stat.Some(c.cached)
+		w[0].Rate[CounterGenerationTokens] = stat.Some(c.output)
+		w[0].Hist[HistPrefill] = stat.Delta{Bounds: []float64{1}, Counts: []float64{4}, Sum: c.seconds, Count: 4, OK: true}
+		if a := Combine(w, &Facts{}); !near(a.PrefillMost.V, c.want) {
+			t.Errorf("%s: at most %v, want %v", c.name, a.PrefillMost, c.want)
+		}
+	}
+}
+
+// A mean end to end that is below the mean time to first token is of other requests, and says so.
+func TestAMeanOfThoseThatEnded(t *testing.T) {
+	for _, c := range []struct {
+		e2e, ttft float64
+		want      string
+	}{
+		{25.0, 25.1, "of those that ended"}, {30, 25, ""},
+	} {
+		w := busy(3)
+		for i := range w {
+			w[i].Hist[HistE2E] = stat.Delta{Bounds: []float64{60}, Counts: []float64{1}, Sum: c.e2e, Count: 1, OK: true}
+			w[i].Hist[HistTTFT] = stat.Delta{Bounds: []float64{60}, Counts: []float64{1}, Sum: c.ttft, Count: 1, OK: true}
+		}
+		d := Diagnose(Request{Windows: w})
+		if got := d.Quantity("e2e_mean_s").Scope(); got != c.want {
+			t.Errorf("%v s end to end beside %v s to the first token: %q, want %q", c.e2e, c.ttft, got, c.want)
+		}
+	}
+}
+
 func TestHitRate(t *testing.T) {
 	for _, c := range []struct {
 		name                          string

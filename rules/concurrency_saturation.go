@@ -231,7 +231,7 @@ func poolBeforeSlots(r *engine.Run, p *pool, slots, need int, noRoom string, ful
 	}
 	switch {
 	case both.fix == nil:
-		fix = alone.withheldIfPointless()
+		fix = alone.withheldIfPointless(r)
 	case both.gain.pointless():
 		fix.Withheld = both.gain.because(fmt.Sprintf("a larger pool gains nothing here, not even with %d slots", with))
 	case full:

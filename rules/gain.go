@@ -191,8 +191,9 @@ func halfOf(r *engine.Run) stat.Opt {
 }
 
 // stepPrefill returns the share of the engine's time, 0..1, that it computes prompts: the time by which
-// steps with a part of a prompt exceed the others. It is absent if the page does not count the tokens
-// of steps, or if prompts are so short that steps with one do not stand out.
+// steps with a part of a prompt exceed the others, and no more than their bound: where requests wait for
+// blocks before their first token, their prefill seconds are not all prefill. It is absent if the page does
+// not count the tokens of steps, or if prompts are so short that steps with one do not stand out.
 func stepPrefill(r *engine.Run) stat.Opt {
 	a := &r.Agg
 	steps, step, prefill := &a.Hist[engine.HistIterationTokens], a.CountedStep, a.Mean(engine.HistPrefill)
@@ -222,7 +223,7 @@ func stepPrefill(r *engine.Run) stat.Opt {
 	}
 	chunks := math.Ceil(computed / max(1, engine.FactOpt(r.Facts.MaxNumBatchedTokens).Or(computed)))
 	longer := (prefill.V/chunks - step.V) / max(1-share, leastWithout) // than a step without a prompt
-	return stat.Some(min(1, max(0, share*longer/step.V)))
+	return stat.Some(min(a.PrefillMost.Or(1), max(0, share*longer/step.V)))
 }
 
 // prefillMost returns an upper bound, 0..1, of the share of the engine's time that reuse of prompts can
@@ -235,16 +236,23 @@ func prefillMost(r *engine.Run) (share stat.Opt, why string) {
 	case r.Facts.OnCPU():
 		return stat.None, "on a CPU prompts also slow down the other work of the same cores"
 	}
-	if a.PrefillBusy.OK && a.PrefillBusy.V < 1 {
-		share = a.PrefillBusy
-	}
+	share = a.PrefillMost
 	if r.Perf != nil {
-		if model := r.Perf.PrefillMost(); model.OK && (!share.OK || model.V < share.V) {
+		if model := r.Perf.PrefillMost(); model.OK && model.V < share.Or(1) {
 			share = model
 		}
 	}
-	return share, "some prefill runs at every moment, or prefill was not measured"
+	switch {
+	case !share.OK:
+		return stat.None, "prefill was not measured"
+	case share.V >= prefillLargest:
+		return stat.None, "almost all of the engine's work may be prefill"
+	}
+	return share, ""
 }
+
+// prefillLargest is the share of prefill from which it bounds nothing: decoding may take no time.
+const prefillLargest = 0.95
 
 // noQueue is the mean number of waiting requests for each running one below which none waits.
 const noQueue = 0.05

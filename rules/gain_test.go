@@ -85,6 +85,11 @@ func TestStepPrefill(t *testing.T) {
 			t.Errorf("%s: prompts take %v", tc.name, stepPrefill(r))
 		}
 	}
+	waited := stepRun() // for blocks before the first token: 20 of 31 tokens are prompts'
+	waited.Agg.Hist[engine.HistPrefill].Sum, waited.Agg.PrefillMost = 124*2.8, stat.Some(0.65)
+	if got := stepPrefill(waited); got.V != 0.65 {
+		t.Errorf("prompts take %v of the engine's time, want no more than they can", got)
+	}
 	long := stepRun()
 	long.Agg.PromptLen = stat.Some(8192) // four steps each
 	if got, one := stepPrefill(long), stepPrefill(stepRun()); got.V >= one.V {
@@ -97,7 +102,7 @@ func TestStepPrefill(t *testing.T) {
 func TestPrefillBoundsReuse(t *testing.T) {
 	idle := func() *engine.Run {
 		r := stepRun()
-		r.Agg.Waiting, r.Agg.PrefillBusy = stat.Some(0), stat.Some(0.31)
+		r.Agg.Waiting, r.Agg.PrefillMost = stat.Some(0), stat.Some(0.31)
 		return r
 	}
 	if most, _ := prefillMost(idle()); most.V != 0.31 {
@@ -110,7 +115,7 @@ func TestPrefillBoundsReuse(t *testing.T) {
 		{"a queue", "requests wait", func(r *engine.Run) { r.Agg.Waiting = stat.Some(20) }},
 		{"a queue that is not known", "requests wait", func(r *engine.Run) { r.Agg.Waiting = stat.None }},
 		{"a CPU", "on a CPU", func(r *engine.Run) { r.Facts.Device = know("cpu") }},
-		{"prefill at every moment", "at every moment", func(r *engine.Run) { r.Agg.PrefillBusy = stat.Some(2.9) }},
+		{"prefill at every moment", "almost all", func(r *engine.Run) { r.Agg.PrefillMost = stat.Some(1) }},
 	} {
 		r := idle()
 		tc.alter(r)

@@ -128,7 +128,7 @@ func concludeKVAdmission(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	addEvidence(f, poolEvidence(&p)...)
 	f.Reason = figure.PercentSign(ratio.Or(0)) + " of requests queued, with too few free KV tokens for them"
-	f.Fix = moreKV(r, &p, p.wanted(r.Facts), false, "").withheldIfPointless()
+	f.Fix = moreKV(r, &p, p.wanted(r.Facts), false, "").withheldIfPointless(r)
 	if heads := promptsThatFit(r, &p, in); heads.Or(0) >= admissionHeads {
 		setImpact(f)
 		f.State, f.Fix = engine.Suppressed, nil

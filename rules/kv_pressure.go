@@ -14,7 +14,10 @@ const (
 	cutOffShare       = 0.98 // share of its part of a divided pool that a request reaches on average, at least
 	kvCriticalUsage   = 0.95 // peak share from which kvCriticalWindows windows are enough
 	kvCriticalWindows = 2
-	vramCorroborates  = 0.78 // share of GPU memory that is shown as support, never required
+	// againSmall is the ratio of recomputed tokens to prompt tokens below which preemptions cost little.
+	againSmall = 0.10
+
+	vramCorroborates = 0.78 // share of GPU memory that is shown as support, never required
 
 	kvPreemptingConfidence = 0.95
 	kvCriticalConfidence   = 0.85
@@ -156,12 +159,13 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	m := moreKV(r, &p, p.wanted(r.Facts), preempted.Or(0) > 0, "")
 	f.Fix = m.fix
-	if preempted.Or(0) == 0 && r.Agg.LookupRatio.Or(0) < lookupsBlocked {
-		// No work was lost to the pool, and no request is known to have been held back.
-		f.Fix = m.withheldIfPointless()
-		if p.queued*p.ranks < emptyQueue && !cutOff(r.Facts, peak) {
-			f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger pool would hold the same requests"
-		}
+	again := r.Agg.Rate[engine.CounterPreemptions].Times(p.context.Or(0)).Div(r.Agg.Rate[engine.CounterPromptTokens]).Or(0)
+	heldBack := r.Agg.LookupRatio.Or(0) >= lookupsBlocked
+	if again < againSmall && (r.Perf == nil || !heldBack) { // a model may miss what holds requests back
+		f.Fix = m.withheldIfPointless(r)
+	}
+	if preempted.Or(0) == 0 && !heldBack && p.queued*p.ranks < emptyQueue && !cutOff(r.Facts, peak) {
+		f.Fix.Withheld = "the pool is nearly full, but no request waits for it and none was preempted: a larger pool would hold the same requests"
 	}
 }
 

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -49,7 +50,7 @@ var lowPrefixReuse = definition{engine.Rule{
 	},
 	Formula: []string{
 		fmt.Sprintf("hit rate = cached prompt tokens / prompt tokens if the page has them, else hits / lookups, unless there are %v or more lookups per prompt token; since the server's start in a window that counts no prompt", reuseInflated),
-		"prefill share of engine time = the smaller of prefill seconds per second and rank (an upper bound, because prefills overlap) and, by the physical model, 1 - step without prefill / step",
+		"prefill share of engine time = the smallest of prefill seconds per second and rank (an upper bound, because prefills overlap), computed prompt tokens / (these + generated tokens) (an upper bound, because a generated token takes no less time) and, by the physical model, 1 - step without prefill / step",
 		"gain = unknown until tried, at most 1 / (1 - share) - 1",
 		"time that a block stays cached = tokens of the pool that no running request holds / (computed prompt + generated tokens per second)",
 		"spread = mean over windows of (cached tokens - requests x mean)^2 / requests, divided by mean x (mean prompt - mean), mean being the cached tokens of a request",
@@ -159,7 +160,7 @@ func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	f.Confidence = reuseConfidence
 	off := cachingOffInRun(r)
 	prompt, _ := lengths(r)
-	share := prefillShare(r)
+	share, takes := prefillShare(r)
 	if off {
 		f.Reason = "prefix caching is off"
 		addEvidence(f, sourced("prefix_hit_rate", stat.None, "ratio", facts.PrefixCaching.Source,
@@ -172,23 +173,23 @@ func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	addKnownEvidence(f, sourced("prefill_tokens_per_s", r.Agg.PrefillPerS, "tok/s", engine.FromDerived,
 		figure.Count(r.Agg.PrefillPerS.V)+" prompt tokens are computed per second"))
 	if !addKnownEvidence(f, compared("prefill_time_share", share, "ratio", ">=", reusePrefillShare, engine.FromDerived,
-		"the engine spends at most "+figure.PercentSign(share.V)+" of its time on prefill")) {
+		"prefill takes "+takes)) {
 		f.Missing = append(f.Missing, inputPrefill)
 	}
 	external := r.Agg.ExternalHit
 	addKnownEvidence(f, measured("external_hit_rate", external, "ratio",
 		figure.PercentSign(external.V)+" of the lookups in the external cache (KV connector) hit; the hit rate above does not include them"))
 	if off {
-		f.Fix = enableCaching(r, prompt, share)
+		f.Fix = enableCaching(r, prompt)
 	} else {
 		e := evictionOf(r)
 		addEvidence(f, e.evidence(r)...)
-		f.Fix = reuseMore(r, e, prompt, share)
+		f.Fix = reuseMore(r, e, prompt)
 	}
 	profile := engine.Rule{Check: checkProfileReuse}
 	if share.OK && share.V < reusePrefillShare && !engine.TallyChecks(&profile, r).Significant() {
 		f.State = engine.NotFired
-		f.Reason += fmt.Sprintf(", but prefill takes only %s of the engine's time (limit %s)", figure.PercentSign(share.V), figure.PercentSign(reusePrefillShare))
+		f.Reason += fmt.Sprintf(", but prefill takes %s (limit %s)", takes, figure.PercentSign(reusePrefillShare))
 	}
 }
 
@@ -206,12 +207,12 @@ func cachingOffInRun(r *engine.Run) bool {
 // advice to clients. The share of prefill must be known.
 func cachingAdvised(r *engine.Run) bool {
 	rule := lowPrefixReuse.rule
-	share := prefillShare(r)
+	share, _ := prefillShare(r)
 	if !share.OK || !engine.TallyChecks(&rule, r).Significant() || !cachingOffInRun(r) {
 		return false
 	}
 	prompt, _ := lengths(r)
-	return enableCaching(r, prompt, share).Withheld == ""
+	return enableCaching(r, prompt).Withheld == ""
 }
 
 // addHitRate adds the reason and the evidence of a hit rate: that of the windows in which the rule
@@ -238,22 +239,16 @@ func addHitRate(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	addEvidence(f, compared("prefix_hit_rate", hit, "ratio", "<", reuseHitRate, engine.FromMeasured, text))
 }
 
-// prefillShare returns an upper bound, 0..1, of the share of the engine's time that prefill
-// takes: the measured share of seconds with a prefill, or the share by the physical model if that
-// is lower. It is absent without either. The prefill seconds of requests do not bound it: they
-// overlap and contain the prefills of others.
-func prefillShare(r *engine.Run) stat.Opt {
-	share := stat.None
-	if busy := r.Agg.PrefillBusy; busy.OK {
-		share = stat.Some(min(1, busy.V))
+// prefillShare returns the share, 0..1, of the engine's time that prefill takes, and that in words: by the
+// physical model, or the measured bound if that is lower. It is absent without either.
+func prefillShare(r *engine.Run) (share stat.Opt, words string) {
+	share, words = r.Agg.PrefillMost, "at most "
+	if r.Perf != nil {
+		if model := r.Perf.PrefillShare(); model.OK && (!share.OK || model.V < share.V) {
+			share, words = model, "about "
+		}
 	}
-	if r.Perf == nil {
-		return share
-	}
-	if model := r.Perf.PrefillShare(); model.OK && (!share.OK || model.V < share.V) {
-		share = model
-	}
-	return share
+	return share, words + figure.PercentSign(share.V) + " of the engine's time"
 }
 
 // reuseBound returns the upper bound of the gain of reuse: all prefill saved. Without a useful bound
@@ -269,7 +264,7 @@ func reuseBound(r *engine.Run) []engine.Prediction {
 	return []engine.Prediction{p}
 }
 
-func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
+func enableCaching(r *engine.Run, prompt stat.Opt) *engine.Fix {
 	facts := r.Facts
 	from := "off"
 	if s := facts.PrefixCaching.Source; s == engine.FromDefault || s == engine.FromMetrics && facts.V0.Value {
@@ -289,23 +284,23 @@ func enableCaching(r *engine.Run, prompt, share stat.Opt) *engine.Fix {
 	if b := facts.BlockSize; b.Known && prompt.OK && prompt.V < float64(b.Value) {
 		fix.Withheld = fmt.Sprintf("a mean prompt of %s tokens does not fill one block of %d, so it can never hit", figure.Count(prompt.V), b.Value)
 	}
-	withholdSmallShare(fix, share)
+	withholdSmallShare(r, fix)
 	return fix
 }
 
 // withholdSmallShare withholds a fix if prefill takes so little of the engine's time that reuse has
 // little to save.
-func withholdSmallShare(fix *engine.Fix, share stat.Opt) {
+func withholdSmallShare(r *engine.Run, fix *engine.Fix) {
+	share, takes := prefillShare(r)
 	if !share.OK || share.V >= reusePrefillShare || fix.Withheld != "" {
 		return
 	}
-	fix.Withheld = fmt.Sprintf("prefill takes only %s of the engine's time: reuse would gain almost nothing", figure.PercentSign(share.V))
+	fix.Withheld = "prefill takes " + takes + ": reuse would gain almost nothing"
 	if high := fix.Predicted[0].High; high.OK {
-		takes := figure.PercentSign(share.V) + " of the engine's time"
-		if most := figure.PercentSign(high.V / (1 + high.V)); most != figure.PercentSign(share.V) {
-			takes += ", and at most " + most
+		if most := "at most " + figure.PercentSign(high.V/(1+high.V)); !strings.Contains(takes, figure.PercentSign(high.V/(1+high.V))) {
+			takes += ", and " + most
 		}
-		fix.Withheld = "prefill takes only " + takes + ": reuse gains at most " + figure.ChangeSign(high.V)
+		fix.Withheld = "prefill takes " + takes + ": reuse gains at most " + figure.ChangeSign(high.V)
 	}
 }
 
@@ -329,7 +324,7 @@ func unknownGain(r *engine.Run, fix *engine.Fix, unbounded string) string {
 
 // reuseMore returns the fix with caching on: a larger pool if shared prefixes seem to be evicted,
 // else prompts that share more. If the page does not show which is the cause, the fix says so.
-func reuseMore(r *engine.Run, e eviction, prompt, share stat.Opt) *engine.Fix {
+func reuseMore(r *engine.Run, e eviction, prompt stat.Opt) *engine.Fix {
 	var fix *engine.Fix
 	if e.likely() {
 		fix = keepPrefixes(r, e)
@@ -338,15 +333,16 @@ func reuseMore(r *engine.Run, e eviction, prompt, share stat.Opt) *engine.Fix {
 		fix = reshapePrompts(r, e)
 	}
 	b := r.Facts.BlockSize
+	known, _ := prefillShare(r)
 	switch {
 	case !prompt.OK || !b.Known:
 		fix.Withheld = "mean prompt or block size is unknown: a prompt must fill two blocks"
 	case prompt.V < reuseBlocks*float64(b.Value):
 		fix.Withheld = fmt.Sprintf("a mean prompt of %s tokens is less than %d blocks of %d: there is almost nothing to reuse", figure.Count(prompt.V), reuseBlocks, b.Value)
-	case !share.OK:
+	case !known.OK:
 		fix.Withheld = "the prefill share was not measured, so the possible gain of reuse is unknown"
 	}
-	withholdSmallShare(fix, share)
+	withholdSmallShare(r, fix)
 	if fix.Withheld == "" && queueUnexplained(r) {
 		fix.Withheld = "requests wait although slots and KV pool have room: find out why before changing prompts"
 	}

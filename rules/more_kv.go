@@ -148,10 +148,14 @@ func busyWithPrompts(r *engine.Run) string {
 	return "prompts take nearly all of " + of + " already (est): with a larger pool more requests run at once, each more slowly, and output hardly rises"
 }
 
-// withheldIfPointless returns the fix, withheld if the physical model predicts no gain.
-func (m remedy) withheldIfPointless() *engine.Fix {
-	if m.gain.pointless() {
+// withheldIfPointless returns the fix, withheld if the physical model predicts no gain, or without one if prompts
+// take the engine's time.
+func (m remedy) withheldIfPointless(r *engine.Run) *engine.Fix {
+	switch busy := busyWithPrompts(r); {
+	case m.gain.pointless():
 		m.fix.Withheld = m.gain.because(fmt.Sprintf("a larger pool gains nothing here: the physical model predicts %s", m.gain.predictedThroughput()))
+	case busy != "" && r.Perf == nil:
+		m.fix.Withheld = busy
 	}
 	return m.fix
 }

@@ -217,7 +217,7 @@ func TestRevertOfPrefixCaching(t *testing.T) {
 		{engine.FromDefault, true, ""},
 	} {
 		f := &engine.Facts{PrefixCaching: engine.Know(false, c.source, ""), V0: engine.Know(c.v0, engine.FromMetrics, "")}
-		if fix := enableCaching(&engine.Run{Facts: f}, stat.None, stat.None); fix.From != c.from || fix.To != "on" {
+		if fix := enableCaching(&engine.Run{Facts: f}, stat.None); fix.From != c.from || fix.To != "on" {
 			t.Errorf("%s, V0 %v: %q to %q", c.source, c.v0, fix.From, fix.To)
 		}
 	}

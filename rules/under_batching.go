@@ -244,7 +244,8 @@ func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	f.Fix = moreClients(r, &p, room.V, bound, full)
 	if f.Fix.Withheld == "" && cachingAdvised(r) {
 		f.State, f.SuppressedBy = engine.Suppressed, string(engine.LowPrefixReuse)
-		f.Reason = fmt.Sprintf("prefix caching is off, and prefill takes up to %s of the engine's time: turn it on before sending more requests", figure.PercentSign(prefillShare(r).V))
+		_, takes := prefillShare(r)
+		f.Reason = fmt.Sprintf("prefix caching is off, and prefill takes %s: turn it on before sending more requests", takes)
 	}
 }
 

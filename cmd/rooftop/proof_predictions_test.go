@@ -76,6 +76,7 @@ func predictionCases() []struct {
 	add(true, "slots-4-summaries", chat(14, 900, 120, 20), "--max-num-seqs", "4")
 	add(true, "slots-3-varied", varied, "--max-num-seqs", "3")
 	add(true, "pool-56-long", chat(18, 250, 350, 22), "--num-gpu-blocks-override", "56", "--max-num-seqs", "48")
+	add(true, "pool-96-documents", chat(18, 930, 24, 24), "--num-gpu-blocks-override", "96", "--max-num-seqs", "64")
 	add(true, "pool-36-slots-5", chat(24, 300, 120, 23), "--num-gpu-blocks-override", "36", "--max-num-seqs", "5")
 	return out
 }
