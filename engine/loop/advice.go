@@ -272,6 +272,8 @@ func (a *advisor) reconsider(d *engine.Diagnosis) {
 func (a *advisor) whyNoAdvice(d *engine.Diagnosis, searched string) string {
 	unjudged := slices.IndexFunc(a.tried, func(past attempt) bool { return past.unjudged })
 	switch {
+	case d.Outcome == engine.OutcomeNoLoad, d.Outcome == engine.OutcomeNotEvaluable: // what cannot be judged comes first
+		return quietReason(d)
 	case d.Overload != "" && searched != "":
 		return d.Overload + "; " + searched
 	case searched != "" && (a.plan.Auto || d.Recommendation == nil):

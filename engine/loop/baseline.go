@@ -440,24 +440,30 @@ func (b *baselines) baselineWindow() {
 // baselineDone makes the windows the baseline, and announces the recommendation.
 func (b *baselines) baselineDone(windows []engine.Window) {
 	d := b.diagnose(windows)
-	b.announceMeasurement(d)
+	b.announceMeasurement(d, "")
 	b.setBaseline(d, windows)
 	b.setBase(measured.Slices(windows), nil)
 	b.trials.toWaiting()
 }
 
-// announceMeasurement reports a complete measurement.
-func (b *baselines) announceMeasurement(d *engine.Diagnosis) {
+// announceMeasurement reports a measurement. when is "", or why it is not of now, as in " before the server went
+// away"; then its diagnosis is reported if it has a recommendation.
+func (b *baselines) announceMeasurement(d *engine.Diagnosis, when string) {
 	n := b.iteration()
 	b.auto.unasked = 0
 	b.emit(LevelInfo, Event{Kind: EventMeasured, Iteration: n, Took: d.Duration, Diagnosis: d,
-		Text: fmt.Sprintf("measured for %s: %s", figure.Elapsed(d.Duration), diagnosisHeadline(d))})
-	b.emit(LevelInfo, Event{Kind: EventDiagnosis, Iteration: n, Diagnosis: d})
+		Text: fmt.Sprintf("measured for %s%s: %s", figure.Elapsed(d.Duration), when, diagnosisHeadline(d))})
+	if when == "" || d.Recommendation != nil {
+		b.emit(LevelInfo, Event{Kind: EventDiagnosis, Iteration: n, Diagnosis: d})
+	}
 }
 
 // diagnosisHeadline returns a diagnosis in one line.
 func diagnosisHeadline(d *engine.Diagnosis) string {
 	text := figure.Show(d.Quantity("generation_tokens_per_s").Value, "tok/s") + " out"
+	if d.Outcome == engine.OutcomeNotEvaluable {
+		return text + ", not evaluable"
+	}
 	if len(d.Findings) > 0 && d.Findings[0].State == engine.Fired && d.Findings[0].Significant {
 		text += ", " + d.Findings[0].Title
 	}
@@ -550,13 +556,18 @@ func (b *baselines) salvageBaseline(was Phase) {
 	}
 	d := b.diagnose(part)
 	if was == PhaseBaseline {
-		b.announceMeasurement(d)
+		b.announceMeasurement(d, " before the server went away")
 		b.measured = baselineData{}
 	}
 	b.setBaseline(d, part)
 	b.measured.latest = measured.Slices(part)
-	if was == PhaseBaseline {
-		b.advisor.advise(b.advisor.judge(d))
+	if was != PhaseBaseline {
+		return
+	}
+	if j := b.advisor.judge(d); j.advice != nil {
+		b.advisor.advise(j)
+	} else {
+		b.advisor.judgement = j // not announced: what is well was so before
 	}
 }
 

@@ -195,7 +195,7 @@ func (m *measuring) judge(windows []engine.Window, start verdict.Incarnation, r 
 	if it := m.lastIteration(); it.Beside != "" {
 		delta.Reason += "; before, " + it.Beside
 	}
-	m.baseline.announceMeasurement(after)
+	m.baseline.announceMeasurement(after, "")
 	load := traffic(before, after)
 	if m.settling.unsteady != "" {
 		load = append(load, "measured before the load was steady: "+m.settling.unsteady)

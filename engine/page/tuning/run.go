@@ -89,6 +89,8 @@ func (r Run) Headline() (page.Tone, string) {
 		return tone, fmt.Sprintf("Output %s: %s, with %s", r.GainText(), FromTo(before, after.Value), figure.Counted(r.restartCount(), "restart"))
 	case len(r.Iterations) == 0 && r.Baseline.Overload != "":
 		return page.Warn, "Nothing was changed, and the server is overloaded: output " + Show(outputOf(r.Baseline))
+	case len(r.Iterations) == 0 && r.Baseline.Outcome == engine.OutcomeNotEvaluable:
+		return page.Warn, "Not evaluable, and nothing was changed: output " + Show(outputOf(r.Baseline))
 	case len(r.Iterations) == 0:
 		return page.Body, "Nothing was changed: output " + Show(outputOf(r.Baseline))
 	case len(kept) > 0:
