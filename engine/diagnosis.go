@@ -49,11 +49,12 @@ type Quantity struct {
 const (
 	sinceStart = "since start"
 	ofEnded    = "of those that ended"
+	ofBefore   = "mostly before the run"
 )
 
 // Scope returns which requests a mean is of, if not of all of the run; else "".
 func (q Quantity) Scope() string {
-	for _, scope := range [...]string{sinceStart, ofEnded} {
+	for _, scope := range [...]string{sinceStart, ofEnded, ofBefore} {
 		if strings.HasPrefix(q.Note, scope) {
 			return scope
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/throttle"
@@ -152,6 +153,10 @@ func (a *Aggregate) latencies(q *quantities) {
 		q.note(ofEnded + ": less than the mean time to first token, which more requests had")
 	}
 	mean("queue_mean_s", HistQueue)
+	// By Little's law as many wait as arrive while one waits.
+	if implied := a.Mean(HistQueue).Times(a.Rate[CounterRequestSuccess].Or(0)); implied.Or(0) >= leastQueued && a.Waiting.OK && a.Waiting.V < implied.V/4 {
+		q.note(ofBefore + ": requests that end wait when they arrive, and " + figure.Count(a.Waiting.V) + " wait now where " + figure.Count(implied.V) + " would")
+	}
 	mean("prefill_mean_s", HistPrefill)
 	mean("decode_mean_s", HistDecode)
 	front, absent := a.frontEnd()
@@ -159,6 +164,9 @@ func (a *Aggregate) latencies(q *quantities) {
 	lost, absent := a.preemptionLost()
 	q.put("preemption_lost_s", "s", lost, Derived, a.whenWorking(absent))
 }
+
+// leastQueued is the number of waiting requests from which a queue time that the gauge does not show is marked.
+const leastQueued = 1.0
 
 // frontEnd returns the time a request spent outside the engine, in seconds; see OutsideEngine.
 // On pages that lack one of its histograms, TTFT minus queue and prefill stands in. TTFT is
