@@ -65,7 +65,10 @@ type Facts struct {
 	MaxNumSeqsInferred bool // MaxNumSeqs is SlotsInferred: nothing else tells it
 	// CutOffAt is the mean length in tokens of requests at their end, where it is their slot's part of a divided pool,
 	// as the windows show; absent elsewhere.
-	CutOffAt             stat.Opt
+	CutOffAt stat.Opt
+	// LongPrompt is the least length in tokens of the longest prompt, where it filled several steps; inferred from the
+	// tokens of steps, else absent.
+	LongPrompt           stat.Opt
 	MaxNumBatchedTokens  Fact[int]
 	MaxModelLen          Fact[int]
 	TensorParallel       Fact[int]

@@ -344,6 +344,8 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 		case "kv":
 			w.KV, w.KVLast = stat.Some(v), stat.Some(v)
 			w.KVPeak = w.KVPeak.Max(stat.Some(v))
+		case "kv_last":
+			w.KVLast = stat.Some(v)
 		case "kv_peak":
 			w.KVPeak = stat.Some(v)
 		case "prefill_sum":

@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -31,16 +32,21 @@ const (
 	budgetPrefills = 0.7
 	budgetChunks   = 2
 	budgetBelow    = 2 // how far the tokens of a mean step may lie below such a budget, as a ratio
+
+	longSteps = 4 // full steps that a long prompt takes, at least
+	// longParts is the divisor of the budget that a long prompt is advised to have of a step. Simulated servers with as much
+	// had 0.01 to 0.19 of the p99 of the time to first token, and no less output but by chance.
+	longParts = 16
 )
 
 var tokenBudget = definition{engine.Rule{
 	ID: engine.TokenBudget, Code: "beyond", Title: "Token budget", Group: engine.GroupSlots, Impact: 3,
-	Check: checkTokenBudget, Conclude: concludeTokenBudget,
+	Infer: inferLongPrompt, Check: checkTokenBudget, Conclude: concludeTokenBudget,
 }, Explanation{
 	Condition: []string{
 		"at least one request waits for capacity (deferred ones do not count: no capacity flag helps them)",
 		"slots are free, the KV peak is below " + figure.PercentSign(budgetKV) + ", and no request was preempted",
-		"the steps are full: at least " + figure.PercentSign(budgetFull) + " of max_num_batched_tokens on average",
+		"the steps are full: at least " + figure.PercentSign(budgetFull) + " of max_num_batched_tokens on average; or no prompt is completed, while one of the run fills at least " + strconv.Itoa(longSteps) + " steps",
 	},
 	Thresholds: []Threshold{
 		{"prefill time share, launch unknown", ">=", budgetPrefills, "ratio", fromJudgement},
@@ -59,13 +65,40 @@ var tokenBudget = definition{engine.Rule{
 	Confidence: []string{fmt.Sprintf("%v if the prompt rate is flat", budgetConfidence), fmt.Sprintf("%v otherwise", budgetLessConfidence)},
 	Remedy: []string{
 		"raise --max-num-batched-tokens: time to first token falls, inter-token latency has higher spikes",
+		fmt.Sprintf("--long-prefill-token-threshold, 1/%d of the budget, where one prompt fills the steps: what it leaves of a step serves the others", longParts),
 		fmt.Sprintf("not recommended if the physical model finds prefill compute bound, or without it for steps of %d tokens and more, on a CPU %d:", budgetBound, budgetBoundCPU) + " a larger step takes longer in proportion, requests finish at the same rate, and by Little's law the wait moves from before the first token to after it",
 	},
 	Limits: []string{"iteration_tokens_total counts a chunked prompt when its last chunk is done: single values can exceed the budget"},
 }}
 
+// inferLongPrompt infers from all windows that one prompt filled several steps: by the lengths of prompts, or because it
+// counts as tokens of the step with its last part, which then exceeds its budget several times. A budget that is assumed
+// may be too small.
+func inferLongPrompt(windows []engine.Window, f *engine.Facts) {
+	var steps, prompts stat.Delta
+	for i := range windows {
+		if w := &windows[i]; w.Evaluable {
+			steps.Merge(&w.Hist[engine.HistIterationTokens])
+			prompts.Merge(&w.Hist[engine.HistPromptTokens])
+		}
+	}
+	budget := float64(f.MaxNumBatchedTokens.Value)
+	step, _ := largestStep(&steps, math.Inf(1))
+	prompt, _ := largestStep(&prompts, math.Inf(1))
+	if longest := max(step-budget, prompt); !budgetAssumed(f) && budget > 0 && longest >= longSteps*budget {
+		f.LongPrompt = stat.Some(longest)
+	}
+}
+
+// onePromptRuns reports whether steps went on in a window and completed no prompt, where one of the run fills several. A
+// step without an output token is not counted: while nothing else runs, only the growing use of the pool shows it.
+func onePromptRuns(w *engine.Window, f *engine.Facts) bool {
+	grows := w.KV.OK && w.KVLast.OK && w.KVLast.V > w.KV.V
+	return w.Evaluable && f.LongPrompt.OK && w.Delta[engine.CounterPromptTokens] == stat.Some(0) && (grows || w.Hist[engine.HistIterationTokens].Count > 0)
+}
+
 func checkTokenBudget(w *engine.Window, f *engine.Facts) engine.Check {
-	if result, ok := underLoad(w); !ok {
+	if result, ok := underLoad(w); !ok && !onePromptRuns(w, f) {
 		return result
 	}
 	queue := queued(w)
@@ -98,6 +131,9 @@ func checkTokenBudget(w *engine.Window, f *engine.Facts) engine.Check {
 	}
 	if !f.MaxNumBatchedTokens.Known || f.MaxNumBatchedTokens.Value <= 0 {
 		return lacks(inputBudget)
+	}
+	if onePromptRuns(w, f) {
+		return fired("steps complete no prompt; the longest one", comparison{f.LongPrompt, ">=", longSteps * float64(f.MaxNumBatchedTokens.Value), "tok"})
 	}
 	tokens := stepTokens(w)
 	if !tokens.OK {
@@ -203,6 +239,11 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		counted = " (a prompt counts when its last part is computed)"
 	}
 	waiting := figure.Counted(p.queued*p.ranks, "request")
+	one := func(w *engine.Window) bool { return in(w) && onePromptRuns(w, r.Facts) }
+	if blocked := slices.Collect(windows(r, one)); 2*len(blocked) > t.Fired {
+		concludeLongPrompt(r, poolOf(r, one), f)
+		return
+	}
 	if len(seen) > 0 {
 		concludeSeenBudget(r, &p, f, stat.Mean(seen).V)
 		return
@@ -216,6 +257,32 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	f.Reason = fmt.Sprintf("steps use %s of the token budget, with %s queued", figure.PercentSign(min(1, mean/float64(budget))), waiting)
 	f.Fix = raiseBudget(r, &p, budget, mean,
 		fmt.Sprintf("Prompts queue for the %s-token step budget (--max-num-batched-tokens) while slots and KV blocks are free", figure.Whole(float64(budget))))
+}
+
+// concludeLongPrompt concludes for a server on which requests wait until one long prompt is computed. p is the pool
+// meanwhile.
+func concludeLongPrompt(r *engine.Run, p pool, f *engine.Finding) {
+	f.Confidence = budgetConfidence
+	budget, long := float64(r.Facts.MaxNumBatchedTokens.Value), r.Facts.LongPrompt
+	length, waiting := "at least "+figure.Counted(long.V, "token"), figure.Counted(p.queued*p.ranks, "request")
+	f.Reason = fmt.Sprintf("one prompt of %s fills the steps, with %s queued", length, waiting)
+	addEvidence(f,
+		compared("longest_prompt_tokens", long, "tok", ">=", longSteps*budget, engine.FromDerived,
+			fmt.Sprintf("one step counted %s more than its budget: a prompt of as many took at least %s", figure.Count(long.V), figure.Counted(math.Floor(long.V/budget), "step"))),
+		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", ">=", budgetQueue, engine.FromMeasured,
+			waiting+" waited meanwhile, although slots and KV blocks were free, and no prompt was completed"))
+	addKnownEvidence(f, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+figure.PercentSign(p.usage.V)+" full"))
+	const flag = "--long-prefill-token-threshold"
+	fix := flagFix(r.Facts, flag, "", strconv.Itoa(int(budget)/longParts), engine.FromDefault,
+		fmt.Sprintf("A prompt of %s takes all of each step's %s until it is computed, and no other is begun. With the threshold it takes 1/%d of a step, and the others go on.", length, figure.Counted(budget, "token"), longParts),
+		"a later first token for prompts that are longer than the threshold, while others wait")
+	fix.Predicted = []engine.Prediction{{Metric: metricThroughput, Unit: "ratio"}}
+	fix.Why += " Time to first token falls; the gain of output is unknown until tried."
+	reject(fix, "--max-num-batched-tokens", "a larger step gives the long prompt a larger part of it, and every stream a longer pause")
+	if mentions(r.Facts.Launch, flag) {
+		fix.Withheld = flag + " is set already: a smaller one, or a server of their own for such prompts, leaves more to the others"
+	}
+	f.Fix = fix
 }
 
 // concludeSeenBudget concludes for a server whose launch cannot be read: tokens is what a step has, as

@@ -12,6 +12,8 @@ import (
 type workload struct {
 	name string
 	load loadgen.Load
+	// beside is a second load, none if it has no clients.
+	beside loadgen.Load
 	// bad are the flags at the start of the search.
 	bad []string
 	// grid lists the values of each flag, which are tried in all combinations; "" leaves the flag
