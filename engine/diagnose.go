@@ -9,6 +9,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -351,6 +352,7 @@ func runNotes(r *Run) []string {
 	if failing := a.Rate[CounterHTTP5xx]; failing.Or(0) > 0 {
 		out = append(out, fmt.Sprintf("the server answered %.2g requests a second with a 5xx error", failing.V))
 	}
+	out = append(out, requestNotes(r)...)
 	if a.Restarts >= manyRestarts {
 		out = append(out, fmt.Sprintf("%d restarts were seen: if none happened, several servers answer at this address; pass the address of one", a.Restarts))
 	} else if a.Restarts > 0 {
@@ -369,6 +371,43 @@ func runNotes(r *Run) []string {
 			text += "; short peaks between them were not seen, and rates are less certain"
 		}
 		out = append(out, text)
+	}
+	return out
+}
+
+// notableShare is the share of requests that are invalid, or that clients leave, from which that is noted.
+const notableShare = 0.10
+
+// requestNotes returns remarks on requests that other figures leave out.
+func requestNotes(r *Run) []string {
+	var answered, invalid, finished, seconds, counted, inside float64
+	for i := range r.Windows {
+		w := &r.Windows[i]
+		good, of := w.Delta[CounterHTTP2xx], w.Delta[CounterRequestSuccess]
+		if !w.Evaluable || !good.OK {
+			continue
+		}
+		inside = max(inside, w.RunningPeak.Or(0)+w.WaitingPeak.Or(0))
+		seconds += w.Seconds()
+		invalid += w.Delta[CounterHTTP4xx].Or(0)
+		answered += good.V
+		if of.OK { // where both are known
+			finished += of.V
+			counted += good.V
+		}
+	}
+	var out []string
+	perSecond := func(n float64) string { return figure.Count(n / seconds) }
+	if all := answered + invalid; invalid > notableShare*all {
+		out = append(out, fmt.Sprintf("the server refused %s of %s requests a second as invalid (4xx): no other figure includes them", perSecond(invalid), perSecond(all)))
+	}
+	// A request of several samples is answered once and finishes several times. SGLang counts a stream as it begins.
+	if left := counted - finished; left-inside > notableShare*counted {
+		out = append(out, fmt.Sprintf("clients left %s of %s requests a second before they ended: their tokens are in the output, their times in no mean", perSecond(left), perSecond(answered)))
+	}
+	a := &r.Agg
+	if a.Rate[CounterPromptTokens].Or(0) > 0 && a.Rate[CounterRequestSuccess].Or(0) > 0 && a.Rate[CounterGenerationTokens] == stat.Some(0) {
+		out = append(out, "no request generates a token, as with a model for embeddings or scores: the output says nothing here, and no gain of it can be predicted or measured")
 	}
 	return out
 }

@@ -276,6 +276,36 @@ func TestPrefillMost(t *testing.T) {
 	}
 }
 
+// What other figures leave out of the requests is noted: invalid ones, those whose clients left, and that none
+// generates a token.
+func TestRequestNotes(t *testing.T) {
+	const tokens = 100
+	for _, c := range []struct {
+		name                                string
+		answered, finished, invalid, output float64
+		want                                string
+	}{
+		{"all finish", 20, 20, 1, tokens, ""},
+		{"several samples each", 20, 80, 0, tokens, ""},
+		{"streams that are counted as they begin", 20, 18, 0, tokens, ""},
+		{"clients leave", 20, 5, 0, tokens, "clients left 7.5 of 10 requests a second"},
+		{"half are invalid", 20, 20, 20, tokens, "refused 10 of 20 requests a second as invalid"},
+		{"embeddings", 20, 20, 0, 0, "no request generates a token"},
+	} {
+		w := busy(3)
+		for i := range w {
+			d := &w[i].Delta
+			d[CounterHTTP2xx], d[CounterRequestSuccess], d[CounterHTTP4xx] = stat.Some(c.answered), stat.Some(c.finished), stat.Some(c.invalid)
+			r := &w[i].Rate
+			r[CounterPromptTokens], r[CounterGenerationTokens], r[CounterRequestSuccess] = stat.Some(tokens), stat.Some(c.output), stat.Some(c.finished/2)
+		}
+		d := Diagnose(Request{Windows: w})
+		if got := strings.Join(d.Notes, "; "); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: notes %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 // A mean end to end that is below the mean time to first token is of other requests, and says so.
 func TestAMeanOfThoseThatEnded(t *testing.T) {
 	for _, c := range []struct {

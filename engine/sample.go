@@ -49,7 +49,7 @@ const (
 	CounterSpecDraftTokens                     // speculative decoding: drafted tokens
 	CounterSpecAccepted                        // speculative decoding: accepted tokens
 	CounterAdmissionRejections                 // requests refused with 503 by admission limits
-	CounterHTTP2xx                             // answered HTTP requests by status class, all handlers
+	CounterHTTP2xx                             // answered HTTP requests to the engine by status class
 	CounterHTTP4xx
 	CounterHTTP5xx
 	CounterProcessCPUSeconds // CPU seconds of the API-server process

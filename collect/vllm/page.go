@@ -1,6 +1,8 @@
 package vllm
 
 import (
+	"strings"
+
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/promtext"
@@ -12,12 +14,17 @@ func Dialect() *enginepage.Dialect {
 	return &enginepage.Dialect{
 		Engine: catalog.EngineOf(catalog.VLLM), Targets: targets(),
 		Core: []string{"prompt_tokens", "generation_tokens", "preemptions"},
-		Rank: "engine", Replica: "ReplicaId", HTTP: "http_requests_total", Status: "status",
+		Rank: "engine", Replica: "ReplicaId", HTTP: "http_requests_total", Status: "status", Generates: generates,
 		CacheInfo: "cache_config_info", Cache: cacheConfig,
 		// The page of a simulated server has sim_info too.
 		Bare:     []string{"http_", "process_", "python_", "sim_"},
 		StatsOff: "if this is vLLM, it runs with --disable-log-stats: restart it without",
 	}
+}
+
+// generates reports series of requests to the engine: lists of models and tokenization are answered without it.
+func generates(s promtext.Sample) bool {
+	return s.Label("method") == "POST" && !strings.HasSuffix(s.Label("handler"), "tokenize")
 }
 
 func targets() map[string][]enginepage.Target {
