@@ -378,32 +378,43 @@ func runNotes(r *Run) []string {
 // notableShare is the share of requests that are invalid, or that clients leave, from which that is noted.
 const notableShare = 0.10
 
-// requestNotes returns remarks on requests that other figures leave out.
-func requestNotes(r *Run) []string {
-	var answered, invalid, finished, seconds, counted, inside float64
-	for i := range r.Windows {
-		w := &r.Windows[i]
-		good, of := w.Delta[CounterHTTP2xx], w.Delta[CounterRequestSuccess]
+// endings counts requests as the front end answered them, and as the engine finished them.
+type endings struct {
+	answered, invalid float64 // by HTTP status, 2xx and 4xx
+	left              float64 // answered without being finished
+	inside            float64 // in the server at once, the most; SGLang counts a stream as it begins
+	seconds           float64
+}
+
+func endingsOf(windows []Window) endings {
+	var e endings
+	for i := range windows {
+		w := &windows[i]
+		good, finished := w.Delta[CounterHTTP2xx], w.Delta[CounterRequestSuccess]
 		if !w.Evaluable || !good.OK {
 			continue
 		}
-		inside = max(inside, w.RunningPeak.Or(0)+w.WaitingPeak.Or(0))
-		seconds += w.Seconds()
-		invalid += w.Delta[CounterHTTP4xx].Or(0)
-		answered += good.V
-		if of.OK { // where both are known
-			finished += of.V
-			counted += good.V
-		}
+		e.seconds += w.Seconds()
+		e.invalid += w.Delta[CounterHTTP4xx].Or(0)
+		e.answered += good.V
+		e.inside = max(e.inside, w.RunningPeak.Or(0)+w.WaitingPeak.Or(0))
+		e.left += good.V - finished.Or(good.V)
 	}
+	return e
+}
+
+// perSecond returns a number of requests as a rate.
+func (e *endings) perSecond(n float64) string { return figure.Count(n / e.seconds) }
+
+// requestNotes returns remarks on requests that other figures leave out.
+func requestNotes(r *Run) []string {
 	var out []string
-	perSecond := func(n float64) string { return figure.Count(n / seconds) }
-	if all := answered + invalid; invalid > notableShare*all {
-		out = append(out, fmt.Sprintf("the server refused %s of %s requests a second as invalid (4xx): no other figure includes them", perSecond(invalid), perSecond(all)))
+	e := endingsOf(r.Windows)
+	if all := e.answered + e.invalid; e.answered > 0 && e.invalid > notableShare*all {
+		out = append(out, fmt.Sprintf("the server refused %s of %s requests a second as invalid (4xx): no other figure includes them", e.perSecond(e.invalid), e.perSecond(all)))
 	}
-	// A request of several samples is answered once and finishes several times. SGLang counts a stream as it begins.
-	if left := counted - finished; left-inside > notableShare*counted {
-		out = append(out, fmt.Sprintf("clients left %s of %s requests a second before they ended: their tokens are in the output, their times in no mean", perSecond(left), perSecond(answered)))
+	if e.left-e.inside > notableShare*e.answered { // a request of several samples is answered once and finishes several times
+		out = append(out, fmt.Sprintf("clients left %s of %s requests a second before they ended: their tokens are in the output, their times in no mean", e.perSecond(e.left), e.perSecond(e.answered)))
 	}
 	a := &r.Agg
 	if a.Rate[CounterPromptTokens].Or(0) > 0 && a.Rate[CounterRequestSuccess].Or(0) > 0 && a.Rate[CounterGenerationTokens] == stat.Some(0) {

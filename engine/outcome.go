@@ -48,6 +48,9 @@ func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 	case !load && asleep(r.Windows):
 		return OutcomeNoLoad, "the engine sleeps or is paused: wake it, then measure under load"
 	case !load:
+		if e := endingsOf(r.Windows); e.invalid > e.answered {
+			return OutcomeNoLoad, "no request reaches the engine: " + e.perSecond(e.invalid) + " a second are refused as invalid (4xx); the server's log says why"
+		}
 		return OutcomeNoLoad, ""
 	case silentFor(r.Windows) > 0:
 		return OutcomeNotEvaluable, fmt.Sprintf("no tokens generated for %s at the end, with requests in the server: it may hang, which shows after %s", figure.Elapsed(silentFor(r.Windows)), figure.Elapsed(HungMinimum))

@@ -33,6 +33,12 @@ func TestHealthyHasToBeEarned(t *testing.T) {
 	for i := range asleep {
 		asleep[i].Asleep, asleep[i].Active = true, false
 	}
+	refused := busy(5)
+	for i := range refused {
+		w := &refused[i]
+		w.Active, w.Running, w.RunningPeak, w.Waiting, w.WaitingPeak = false, stat.Some(0), stat.Some(0), stat.Some(0), stat.Some(0)
+		w.Delta[CounterHTTP2xx], w.Delta[CounterHTTP4xx] = stat.Some(0), stat.Some(40)
+	}
 	short := append(busy(1), busy(9)...)
 	for i := range short[1:] {
 		short[1+i].Active, short[1+i].Running, short[1+i].RunningPeak = false, stat.Some(0), stat.Some(0)
@@ -59,6 +65,7 @@ func TestHealthyHasToBeEarned(t *testing.T) {
 		{"a standstill shorter than a hang", stalled, OutcomeNotEvaluable, "no tokens generated for 8 s at the end"},
 		{"two seconds of load", short, OutcomeNotEvaluable, "worked in only 1 of 10"},
 		{"an engine that sleeps", asleep, OutcomeNoLoad, "sleeps"},
+		{"requests that are all refused", refused, OutcomeNoLoad, "no request reaches the engine: 20 a second are refused"},
 		{"enough quiet windows under load", busy(5), OutcomeHealthy, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

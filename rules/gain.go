@@ -153,7 +153,7 @@ func blind(r *engine.Run, p *pool) roofline.Blind {
 	in := max(p.running, p.occupied.Or(0)) // what the gauge of running requests misses counts as queued
 	return roofline.Blind{
 		Running: in, Waiting: max(0, p.queued-(in-p.running)), Holds: p.holds, Slots: runSlots(r),
-		CPU: r.Facts.OnCPU(), Half: halfOf(r), Prefill: stepPrefill(r),
+		CPU: r.Facts.OnCPU(), Half: halfOf(r), Prefill: stepPrefill(r), PrefillMost: r.Agg.PrefillMost,
 		QueueShare: share, FrontShare: r.FrontShare(), Offered: r.Offered, Why: unmodelled(r),
 	}
 }

@@ -249,6 +249,10 @@ func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 }
 
+// ownPrefill is the share of its own prefill in a request's time in the engine from which more requests at once gain little
+// without a physical model: prompts are computed at the same rate however many come.
+const ownPrefill = 0.5
+
 // moreClients returns the fix of R1, on the client side; if all slots are in use (full), it
 // includes more slots. room is the number of requests of one rank that bound allows.
 func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) *engine.Fix {
@@ -276,7 +280,10 @@ func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) 
 	fix.Costs = []string{slowerTokens(g)}
 	fix.Predicted = g.predictions()
 	fix.Why += g.sentence()
-	if g.worthless() {
+	switch own := r.Agg.PrefillShare; {
+	case r.Perf == nil && own.Or(0) >= ownPrefill:
+		fix.Withheld = fmt.Sprintf("a request's own prompt takes %s of its time in the engine: requests at once compute their prompts one after the other", figure.PercentSign(own.V))
+	case g.worthless():
 		fix.Withheld = g.because(fmt.Sprintf("the GPU is full although slots are free: the physical model predicts %s with %s at once",
 			g.predictedThroughput(), figure.Counted(to, "request")))
 	}

@@ -43,6 +43,8 @@ func bannerOf(s *loop.Snapshot, u *frame.Settings) frame.Remarks {
 		return frame.Remarks{warn("The metrics page was last read " + frame.Age(s.Now-metrics.Last) + " ago: it is late.")}
 	case len(s.Problems) > 0:
 		return frame.Remarks{warn(figure.Stopped(strings.Join(s.Problems, "; ")))}
+	case s.Live != nil && s.Live.Outcome == engine.OutcomeNoLoad && s.Live.Doubt != "":
+		return frame.Remarks{warn(tuning.Sentence(s.Live.Doubt))}
 	case noLoad(s):
 		text := " No requests: nothing to judge. Send some, or let rooftop do it:"
 		if since, ok := lastLoad(s); ok && s.Advice != nil {

@@ -45,8 +45,10 @@ type Blind struct {
 	Half stat.Opt
 	// Prefill is the share of the engine's time that it computes prompts, 0..1. A larger batch does
 	// not shorten it. Absent if the page does not show it.
-	Prefill    stat.Opt
-	QueueShare stat.Opt // share of the queue in the time to first token, 0..1
+	Prefill stat.Opt
+	// PrefillMost is an upper bound of Prefill, absent if unknown.
+	PrefillMost stat.Opt
+	QueueShare  stat.Opt // share of the queue in the time to first token, 0..1
 	// FrontShare is the share of one core that the API server uses, 0..1; absent if unknown.
 	FrontShare stat.Opt
 	Offered    Offered
@@ -113,7 +115,8 @@ func (b *Blind) steps() (usual blindStep, better, worse [2]blindStep) {
 		own := min(max(b.Half.V, h.least/2), 2*h.most)
 		h = halves{own / halfOff, own, own * halfOff}
 	}
-	low, mid, high := 0.0, prefillUsual, prefillMost
+	high := min(b.PrefillMost.Or(prefillMost), prefillLargest)
+	low, mid := 0.0, min(prefillUsual, high)
 	if b.Prefill.OK {
 		mid = min(max(b.Prefill.V, 0), prefillLargest)
 		low, high = mid/prefillOff, min(mid*prefillOff, (1+mid)/2)

@@ -22,11 +22,12 @@ func Answer(d *engine.Diagnosis) page.Section {
 	case d.Condition.Ill():
 		a.unhealthy()
 	case d.Outcome == engine.OutcomeNoLoad:
-		a.lead(page.Mark(page.Muted, "no load"), "No requests: nothing to judge")
-		if d.Doubt != "" { // more requests would not help, as the engine is not awake
+		if d.Doubt != "" { // more requests would not help: the engine is not awake, or none reaches it
+			a.lead(page.Mark(page.Muted, "no load"), "Nothing to judge")
 			a.Add("why", page.Body, d.Doubt)
 			break
 		}
+		a.lead(page.Mark(page.Muted, "no load"), "No requests: nothing to judge")
 		a.Add("do", page.Accent, "send requests, then measure again; --duration 2m measures for longer")
 	case d.Outcome == engine.OutcomeNotEvaluable:
 		a.notEvaluable()
