@@ -214,6 +214,11 @@ func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		f.Missing = append(f.Missing, inputSlots)
 	}
 	full := p.running >= slots.V*(1-slotSlack)-slotMargin
+	if used := poolUse(r, always).occupied.Div(slots); !full && used.Or(0) >= underOccupancy {
+		// Requests that come together leave windows between them.
+		f.State, f.Reason = engine.NotFired, fmt.Sprintf("%s of %s in use over the run (limit %s)", figure.PercentSign(used.V), bound, figure.PercentSign(underOccupancy))
+		return
+	}
 
 	op := ""
 	if p.running < slots.V {
