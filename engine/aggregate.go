@@ -65,8 +65,9 @@ type Aggregate struct {
 	PrefillShare stat.Opt
 	// PrefillMost is an upper bound, 0..1, of the share of the engine's time that prefill takes: prefill
 	// seconds of finished requests per second and rank, which overlap, or the share of computed prompt
-	// tokens among these and the generated ones, if that is less. A prompt's token takes no longer than a
-	// generated one: both pass through all weights, and the latter attends to a longer context.
+	// tokens among these and the generated ones, if that is less, steps have both, and prompts are about
+	// equally long. A prompt's token then takes no longer than a generated one: both pass through all
+	// weights, and the latter attends to a longer context.
 	PrefillMost stat.Opt
 
 	StepTime       stat.Opt // s, mean engine step while busy, per rank

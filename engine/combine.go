@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -253,10 +254,25 @@ func (a *Aggregate) combinePrefill(f *Facts) {
 	if prefill.OK && a.Seconds > 0 {
 		a.PrefillMost = stat.Some(min(1, prefill.Sum/a.Seconds/float64(a.Ranks)))
 	}
-	if ofTokens := a.PrefillPerS.Div(a.PrefillPerS.Plus(a.Rate[CounterGenerationTokens])); ofTokens.OK && ofTokens.V < a.PrefillMost.Or(1) {
+	ofTokens := a.PrefillPerS.Div(a.PrefillPerS.Plus(a.Rate[CounterGenerationTokens]))
+	if f != nil && ofTokens.V < a.PrefillMost.Or(1) && ofTokens.OK && f.mixesSteps() && a.evenPrompts() {
 		a.PrefillMost = ofTokens
 	}
 }
+
+// mixesSteps reports whether steps have prompts and generated tokens together, and nothing but those.
+func (f *Facts) mixesSteps() bool {
+	return f.Dialect().ID == catalog.VLLM && !f.V0.Value && f.ChunkedPrefill.Value && f.ModelSpec.VisionParams == 0
+}
+
+// evenPrompts reports whether no prompt is far longer than the mean: attention to a long one takes more than its share.
+func (a *Aggregate) evenPrompts() bool {
+	longest := a.Hist[HistPromptTokens].Bucket(1)
+	return a.PromptLen.OK && longest[1] > 0 && longest[0] <= longPrompt*a.PromptLen.V
+}
+
+// longPrompt is how many times longer than the mean a prompt is that takes more than its tokens' share of the time.
+const longPrompt = 4
 
 // lastKV returns the last KV usage of the last evaluable window, so that an aggregate peak is
 // never below the current value.

@@ -227,6 +227,16 @@ func suppress(findings []Finding, rules []Rule) {
 // gain: of findings that score alike, a flag can be tried.
 const clientWeight = 0.8
 
+// RankedAs returns the score that a finding is ranked by: less than its own if clients would have to do something for an
+// unknown gain.
+func (f *Finding) RankedAs() float64 {
+	known := func(p Prediction) bool { return p.Low.OK || p.Mid.OK || p.High.OK }
+	if f.Fix != nil && f.Fix.Kind == KindClient && !slices.ContainsFunc(f.Fix.Predicted, known) {
+		return clientWeight * f.Score
+	}
+	return f.Score
+}
+
 // rank sorts significant fired findings first, by descending score; that of what clients would have to do for
 // an unknown gain counts less. Ties are broken in favour of a flag of this server, by the smaller risk, and
 // then by name, so that the order is deterministic.
@@ -250,13 +260,6 @@ func rank(findings []Finding) {
 		}
 		return 1
 	}
-	weighted := func(f *Finding) float64 {
-		known := func(p Prediction) bool { return p.Low.OK || p.Mid.OK || p.High.OK }
-		if f.Fix != nil && f.Fix.Kind == KindClient && !slices.ContainsFunc(f.Fix.Predicted, known) {
-			return clientWeight * f.Score
-		}
-		return f.Score
-	}
 	risk := func(f *Finding) int {
 		if f.Fix == nil {
 			return 0
@@ -266,7 +269,7 @@ func rank(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(
 			cmp.Compare(class(&a), class(&b)),
-			cmp.Compare(weighted(&b), weighted(&a)),
+			cmp.Compare(b.RankedAs(), a.RankedAs()),
 			cmp.Compare(others(&a), others(&b)),
 			cmp.Compare(risk(&a), risk(&b)),
 			cmp.Compare(a.ID, b.ID),
@@ -382,11 +385,11 @@ const notableShare = 0.10
 type endings struct {
 	answered, invalid float64 // by HTTP status, 2xx and 4xx
 	left              float64 // answered without being finished
-	inside            float64 // in the server at once, the most; SGLang counts a stream as it begins
+	inside            float64 // in the server at once, the most, where a stream counts as it begins, as with SGLang
 	seconds           float64
 }
 
-func endingsOf(windows []Window) endings {
+func endingsOf(windows []Window, f *Facts) endings {
 	var e endings
 	for i := range windows {
 		w := &windows[i]
@@ -397,7 +400,9 @@ func endingsOf(windows []Window) endings {
 		e.seconds += w.Seconds()
 		e.invalid += w.Delta[CounterHTTP4xx].Or(0)
 		e.answered += good.V
-		e.inside = max(e.inside, w.RunningPeak.Or(0)+w.WaitingPeak.Or(0))
+		if f.Dialect().ID != catalog.VLLM {
+			e.inside = max(e.inside, w.RunningPeak.Or(0)+w.WaitingPeak.Or(0))
+		}
 		e.left += good.V - finished.Or(good.V)
 	}
 	return e
@@ -409,7 +414,7 @@ func (e *endings) perSecond(n float64) string { return figure.Count(n / e.second
 // requestNotes returns remarks on requests that other figures leave out.
 func requestNotes(r *Run) []string {
 	var out []string
-	e := endingsOf(r.Windows)
+	e := endingsOf(r.Windows, r.Facts)
 	if all := e.answered + e.invalid; e.answered > 0 && e.invalid > notableShare*all {
 		out = append(out, fmt.Sprintf("the server refused %s of %s requests a second as invalid (4xx): no other figure includes them", e.perSecond(e.invalid), e.perSecond(all)))
 	}

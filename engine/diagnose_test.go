@@ -252,25 +252,34 @@ func TestAnInterTokenLatencyThatStandsInForTPOTSaysSo(t *testing.T) {
 	}
 }
 
-// Prefill takes no larger share of the engine's time than prompts have of the computed tokens, however long
-// requests were in it at once. The tokens that a cache served are not computed.
+// Prefill takes no larger share of the engine's time than prompts have of the computed tokens, however long requests
+// were in it at once: where a step has both, and no prompt is far longer than the mean. The tokens that a cache served are
+// not computed.
 func TestPrefillMost(t *testing.T) {
+	mixed := Facts{ChunkedPrefill: Know(true, FromDefault, "")}
+	apart := mixed
+	apart.Engine = Know("sglang", FromMetrics, "")
 	for _, c := range []struct {
 		name                   string
+		facts                  *Facts
 		seconds                float64 // of prefill, of all requests, in 2 s
 		prompt, cached, output float64 // tokens
+		longest                float64
 		want                   float64
 	}{
-		{"seconds that do not overlap", 0.2, 900, 0, 100, 0.1},
-		{"short prompts, computed at once", 1.5, 60, 0, 240, 0.2},
-		{"and a part of them from the cache", 1.5, 300, 240, 240, 0.2},
-		{"prefill alone", 9, 1000, 0, 0, 1},
+		{"seconds that do not overlap", &mixed, 0.2, 900, 0, 100, 60, 0.1},
+		{"short prompts, computed at once", &mixed, 1.5, 60, 0, 240, 60, 0.2},
+		{"and a part of them from the cache", &mixed, 1.5, 300, 240, 240, 60, 0.2},
+		{"one of them is long", &mixed, 1.5, 60, 0, 240, 500, 0.75},
+		{"steps of their own", &apart, 1.5, 60, 0, 240, 60, 0.75},
+		{"prefill alone", &mixed, 9, 1000, 0, 0, 60, 1},
 	} {
 		w := busy(1)
 		w[0].Rate[CounterPromptTokens], w[0].Rate[CounterPromptTokensCached] = stat.Some(c.prompt), stat.Some(c.cached)
 		w[0].Rate[CounterGenerationTokens] = stat.Some(c.output)
 		w[0].Hist[HistPrefill] = stat.Delta{Bounds: []float64{1}, Counts: []float64{4}, Sum: c.seconds, Count: 4, OK: true}
-		if a := Combine(w, &Facts{}); !near(a.PrefillMost.V, c.want) {
+		w[0].Hist[HistPromptTokens] = stat.Delta{Bounds: []float64{c.longest - 1, c.longest}, Counts: []float64{3, 1}, Sum: 240, Count: 4, OK: true}
+		if a := Combine(w, c.facts); !near(a.PrefillMost.V, c.want) {
 			t.Errorf("%s: at most %v, want %v", c.name, a.PrefillMost, c.want)
 		}
 	}
@@ -322,6 +331,27 @@ func TestAMeanOfThoseThatEnded(t *testing.T) {
 		d := Diagnose(Request{Windows: w})
 		if got := d.Quantity("e2e_mean_s").Scope(); got != c.want {
 			t.Errorf("%v s end to end beside %v s to the first token: %q, want %q", c.e2e, c.ttft, got, c.want)
+		}
+	}
+}
+
+// A wait that the gauge does not show was before the run, unless it is no longer than a step.
+func TestAMeanWaitBeforeTheRun(t *testing.T) {
+	for _, c := range []struct {
+		wait, waiting, step float64
+		want                string
+	}{
+		{3, 0, 0.1, "mostly before the run"}, {3, 3, 0.1, ""}, {3, 0, 2, ""}, {0.2, 0, 0.01, ""},
+	} {
+		w := busy(3)
+		for i := range w {
+			w[i].Waiting, w[i].Rate[CounterRequestSuccess] = stat.Some(c.waiting), stat.Some(1)
+			w[i].Hist[HistITL] = stat.Delta{Bounds: []float64{60}, Counts: []float64{1}, Sum: c.step, Count: 1, OK: true}
+			w[i].Hist[HistQueue] = stat.Delta{Bounds: []float64{60}, Counts: []float64{1}, Sum: c.wait, Count: 1, OK: true}
+		}
+		d := Diagnose(Request{Windows: w})
+		if got := d.Quantity("queue_mean_s").Scope(); got != c.want {
+			t.Errorf("%v s beside %v waiting and steps of %v s: %q, want %q", c.wait, c.waiting, c.step, got, c.want)
 		}
 	}
 }

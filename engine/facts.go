@@ -66,8 +66,8 @@ type Facts struct {
 	// CutOffAt is the mean length in tokens of requests at their end, where it is their slot's part of a divided pool,
 	// as the windows show; absent elsewhere.
 	CutOffAt stat.Opt
-	// LongPrompt is the least length in tokens of the longest prompt, where it filled several steps; inferred from the
-	// tokens of steps, else absent.
+	// LongPrompt is how many tokens the longest prompt has to compute, at least, where they fill several steps; inferred
+	// from the lengths of prompts and the tokens of steps, else absent.
 	LongPrompt           stat.Opt
 	MaxNumBatchedTokens  Fact[int]
 	MaxModelLen          Fact[int]

@@ -48,7 +48,7 @@ func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 	case !load && asleep(r.Windows):
 		return OutcomeNoLoad, "the engine sleeps or is paused: wake it, then measure under load"
 	case !load:
-		if e := endingsOf(r.Windows); e.invalid > e.answered {
+		if e := endingsOf(r.Windows, r.Facts); e.invalid > e.answered {
 			return OutcomeNoLoad, "no request reaches the engine: " + e.perSecond(e.invalid) + " a second are refused as invalid (4xx); the server's log says why"
 		}
 		return OutcomeNoLoad, ""

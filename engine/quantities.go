@@ -153,9 +153,10 @@ func (a *Aggregate) latencies(q *quantities) {
 		q.note(ofEnded + ": less than the mean time to first token, which more requests had")
 	}
 	mean("queue_mean_s", HistQueue)
-	// By Little's law as many wait as arrive while one waits.
-	if implied := a.Mean(HistQueue).Times(a.Rate[CounterRequestSuccess].Or(0)); implied.Or(0) >= leastQueued && a.Waiting.OK && a.Waiting.V < implied.V/4 {
-		q.note(ofBefore + ": requests that end wait when they arrive, and " + figure.Count(a.Waiting.V) + " wait now where " + figure.Count(implied.V) + " would")
+	// By Little's law as many wait as arrive while one waits. The gauge does not show a wait of a step.
+	rate, wait := a.Rate[CounterRequestSuccess], a.Mean(HistQueue)
+	if implied := wait.Times(rate.Or(0)); implied.Or(0) >= leastQueued && a.Waiting.OK && a.Waiting.V < implied.V/4 && wait.V > 2*a.StepTime.Or(0) {
+		q.note(ofBefore + ": at " + figure.Show(rate, "req/s") + " this wait would mean " + figure.Count(implied.V) + " waiting, and " + figure.Count(a.Waiting.V) + " wait")
 	}
 	mean("prefill_mean_s", HistPrefill)
 	mean("decode_mean_s", HistDecode)

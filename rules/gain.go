@@ -226,9 +226,9 @@ func stepPrefill(r *engine.Run) stat.Opt {
 	return stat.Some(min(a.PrefillMost.Or(1), max(0, share*longer/step.V)))
 }
 
-// prefillMost returns an upper bound, 0..1, of the share of the engine's time that reuse of prompts can
+// reuseMost returns an upper bound, 0..1, of the share of the engine's time that reuse of prompts can
 // save. Otherwise why is the reason that there is none.
-func prefillMost(r *engine.Run) (share stat.Opt, why string) {
+func reuseMost(r *engine.Run) (share stat.Opt, why string) {
 	a := &r.Agg
 	switch {
 	case a.Waiting.Or(1) >= noQueue*a.Running.Or(0):
@@ -245,14 +245,11 @@ func prefillMost(r *engine.Run) (share stat.Opt, why string) {
 	switch {
 	case !share.OK:
 		return stat.None, "prefill was not measured"
-	case share.V >= prefillLargest:
+	case share.V >= roofline.PrefillLargest:
 		return stat.None, "almost all of the engine's work may be prefill"
 	}
 	return share, ""
 }
-
-// prefillLargest is the share of prefill from which it bounds nothing: decoding may take no time.
-const prefillLargest = 0.95
 
 // noQueue is the mean number of waiting requests for each running one below which none waits.
 const noQueue = 0.05

@@ -105,7 +105,7 @@ func TestPrefillBoundsReuse(t *testing.T) {
 		r.Agg.Waiting, r.Agg.PrefillMost = stat.Some(0), stat.Some(0.31)
 		return r
 	}
-	if most, _ := prefillMost(idle()); most.V != 0.31 {
+	if most, _ := reuseMost(idle()); most.V != 0.31 {
 		t.Errorf("at most %v, want the measured share", most)
 	}
 	for _, tc := range []struct {
@@ -119,7 +119,7 @@ func TestPrefillBoundsReuse(t *testing.T) {
 	} {
 		r := idle()
 		tc.alter(r)
-		if most, why := prefillMost(r); most.OK || !strings.Contains(why, tc.why) {
+		if most, why := reuseMost(r); most.OK || !strings.Contains(why, tc.why) {
 			t.Errorf("%s: at most %v, %q", tc.name, most, why)
 		}
 		if p := reuseBound(r); p[0].High.OK {

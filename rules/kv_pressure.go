@@ -59,7 +59,8 @@ var kvPressure = definition{engine.Rule{
 	},
 	Remedy: append(moreKVRemedies(),
 		"fewer slots, as many as the pool fits: a latency fix, recommended only if no more KV memory is available and requests are preempted",
-		"not a lower --max-model-len: V1 allocates blocks on demand, so it frees nothing"),
+		"not a lower --max-model-len: V1 allocates blocks on demand, so it frees nothing",
+		fmt.Sprintf("nothing, if preempted requests compute less than %s of what prompts do again, and no gain is predicted: by the model, or because prompts take %s of the engine's time", figure.PercentSign(againSmall), figure.PercentSign(promptsSaturate))),
 	Limits: []string{"usage counts unreferenced cached blocks as free: low usage does not mean an empty cache"},
 }}
 
@@ -159,9 +160,12 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	m := moreKV(r, &p, p.wanted(r.Facts), preempted.Or(0) > 0, "")
 	f.Fix = m.fix
-	again := r.Agg.Rate[engine.CounterPreemptions].Times(p.context.Or(0)).Div(r.Agg.Rate[engine.CounterPromptTokens]).Or(0)
+	again := stat.Some(0)
+	if preempted.Or(0) > 0 {
+		again = p.context.Times(r.Agg.Rate[engine.CounterPreemptions].Or(0)).Div(r.Agg.Rate[engine.CounterPromptTokens])
+	}
 	heldBack := r.Agg.LookupRatio.Or(0) >= lookupsBlocked
-	if again < againSmall && (r.Perf == nil || !heldBack) { // a model may miss what holds requests back
+	if again.OK && again.V < againSmall && (r.Perf == nil || !heldBack) { // a model may miss what holds requests back
 		f.Fix = m.withheldIfPointless(r)
 	}
 	if preempted.Or(0) == 0 && !heldBack && p.queued*p.ranks < emptyQueue && !cutOff(r.Facts, peak) {

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -255,7 +254,7 @@ func prefillShare(r *engine.Run) (share stat.Opt, words string) {
 // the prediction has no upper end.
 func reuseBound(r *engine.Run) []engine.Prediction {
 	p := engine.Prediction{Metric: metricThroughput, Unit: "ratio"}
-	if share, _ := prefillMost(r); share.OK && share.V < 1 {
+	if share, _ := reuseMost(r); share.OK && share.V < 1 {
 		p.High = stat.Some(1/(1-share.V) - 1)
 	}
 	if p.High.V > maxBound {
@@ -278,7 +277,7 @@ func enableCaching(r *engine.Run, prompt stat.Opt) *engine.Fix {
 		fix.Command = "in " + launchCommand(facts) + " replace --no-enable-prefix-caching with --enable-prefix-caching, and restart"
 	}
 	fix.Predicted = reuseBound(r)
-	_, unbounded := prefillMost(r)
+	_, unbounded := reuseMost(r)
 	fix.Why += unknownGain(r, fix, ", and has no upper bound: "+unbounded)
 	reject(fix, "restructuring the prompts first", "has no effect while caching is off; it is the next step")
 	if b := facts.BlockSize; b.Known && prompt.OK && prompt.V < float64(b.Value) {
@@ -297,8 +296,8 @@ func withholdSmallShare(r *engine.Run, fix *engine.Fix) {
 	}
 	fix.Withheld = "prefill takes " + takes + ": reuse would gain almost nothing"
 	if high := fix.Predicted[0].High; high.OK {
-		if most := "at most " + figure.PercentSign(high.V/(1+high.V)); !strings.Contains(takes, figure.PercentSign(high.V/(1+high.V))) {
-			takes += ", and " + most
+		if most := figure.PercentSign(high.V / (1 + high.V)); most != figure.PercentSign(share.V) {
+			takes += ", and at most " + most
 		}
 		fix.Withheld = "prefill takes " + takes + ": reuse gains at most " + figure.ChangeSign(high.V)
 	}

@@ -3,6 +3,7 @@ package rules
 import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // definition is one rule with its explanation, side by side so that both use the same constants.
@@ -51,6 +52,9 @@ func lacking(f *engine.Facts, id engine.FindingID) string {
 // of floating-point arithmetic, and adds predicted losses to the costs.
 func guarded(rule engine.Rule) engine.Rule {
 	finish := func(r *engine.Run, f *engine.Finding) {
+		if r.Agg.Rate[engine.CounterGenerationTokens] == stat.Some(0) && f.Fix != nil {
+			f.Fix.Predicted = nil // of output, which this server does not have
+		}
 		setImpact(f)
 		withholdUnknownFlag(r.Facts, f.Fix)
 		roundPredictions(f.Fix)

@@ -21,7 +21,7 @@ const (
 	budgetMax            = 16384 // the largest default of any release
 	budgetUsual          = 2048  // vLLM's smallest default on a GPU, and its default on a CPU
 	budgetBound          = 4096  // tokens of a step from which on any GPU is compute bound: ridge points are below 600
-	budgetBoundCPU       = 2048  // the same on a CPU: with 4096 a real server finished as many requests, and prompts waited 15 % longer
+	budgetBoundCPU       = 2048  // the same on a CPU: with 4096 a real server finished as many requests (docs/measurements.md)
 	budgetConfidence     = 0.80  // with a flat prompt rate
 	budgetLessConfidence = 0.60
 	budgetLeastFlat      = 3 // windows needed to judge flatness
@@ -37,6 +37,8 @@ const (
 	// longParts is the divisor of the budget that a long prompt is advised to have of a step. Simulated servers with as much
 	// had 0.01 to 0.19 of the p99 of the time to first token, and no less output but by chance.
 	longParts = 16
+	// usualBlock is the largest block of attention alone, in tokens: that of vLLM's CPU backend.
+	usualBlock = 128
 )
 
 var tokenBudget = definition{engine.Rule{
@@ -54,15 +56,17 @@ var tokenBudget = definition{engine.Rule{
 		{"queued", ">=", budgetQueue, "req", fromDecision},
 		{"kv_usage_peak", "<", budgetKV, "ratio", fromDecision},
 		{"tokens per step / max_num_batched_tokens", ">=", budgetFull, "ratio", fromJudgement},
+		{"tokens to compute of the longest prompt / max_num_batched_tokens, one prompt", ">=", longSteps, "", fromJudgement},
 		{"variation of the prompt rate (confidence)", "<=", budgetFlat, "ratio", fromJudgement},
 	},
 	Formula: []string{
 		"launch unknown: tokens of a step = tokens computed per second x mean inter-token latency; steps are full if prompts are always being computed, each over several steps; unknown if requests run one at a time, because no inter-token latency then has a prompt in it; they are not where one step has more than twice as many tokens and one prompt",
 		fmt.Sprintf("budget = the next power of two in which steps are at most %s full once the waiting requests run too, each with as many tokens per step as now; at least twice the current one and %d, because steps below that also waste part of the matrix units; at most %d, or %d if that is reached already",
 			figure.PercentSign(budgetFull), budgetUsual, budgetAdvised, budgetMax),
+		"one prompt is being computed: a window completes no prompt, and the pool fills by twice the generated tokens and a quarter of a step or more; its length is at least that of the longest prompt, or the tokens of the largest step less the budget",
 		"gain: running grows with the budget until waiting requests, slots or pool are used up; throughput of that step by the physical model, over that of the current step",
 	},
-	Confidence: []string{fmt.Sprintf("%v if the prompt rate is flat", budgetConfidence), fmt.Sprintf("%v otherwise", budgetLessConfidence)},
+	Confidence: []string{fmt.Sprintf("%v if the prompt rate is flat, or one prompt fills the steps", budgetConfidence), fmt.Sprintf("%v otherwise", budgetLessConfidence)},
 	Remedy: []string{
 		"raise --max-num-batched-tokens: time to first token falls, inter-token latency has higher spikes",
 		fmt.Sprintf("--long-prefill-token-threshold, 1/%d of the budget, where one prompt fills the steps: what it leaves of a step serves the others", longParts),
@@ -73,28 +77,39 @@ var tokenBudget = definition{engine.Rule{
 
 // inferLongPrompt infers from all windows that one prompt filled several steps: by the lengths of prompts, or because it
 // counts as tokens of the step with its last part, which then exceeds its budget several times. A budget that is assumed
-// may be too small.
+// may be too small. Both count cached tokens, of which it is taken to have as many as all prompts have.
 func inferLongPrompt(windows []engine.Window, f *engine.Facts) {
 	var steps, prompts stat.Delta
+	var looked, cached stat.Opt
 	for i := range windows {
 		if w := &windows[i]; w.Evaluable {
 			steps.Merge(&w.Hist[engine.HistIterationTokens])
 			prompts.Merge(&w.Hist[engine.HistPromptTokens])
+			if rate, _ := hitRate(w); rate.OK && w.Delta[engine.CounterPromptTokens].OK {
+				n := w.Delta[engine.CounterPromptTokens]
+				looked, cached = looked.Plus(n), cached.Plus(n.Times(rate.V))
+			}
 		}
 	}
 	budget := float64(f.MaxNumBatchedTokens.Value)
 	step, _ := largestStep(&steps, math.Inf(1))
 	prompt, _ := largestStep(&prompts, math.Inf(1))
-	if longest := max(step-budget, prompt); !budgetAssumed(f) && budget > 0 && longest >= longSteps*budget {
+	computed := 1 - cached.Div(looked).Or(0)
+	if longest := computed * max(step-budget, prompt); !budgetAssumed(f) && budget > 0 && longest >= longSteps*budget {
 		f.LongPrompt = stat.Some(longest)
 	}
 }
 
-// onePromptRuns reports whether steps went on in a window and completed no prompt, where one of the run fills several. A
-// step without an output token is not counted: while nothing else runs, only the growing use of the pool shows it.
+// onePromptRuns reports whether a prompt was computed in a window that completed none, where one of the run fills several
+// steps: the pool filled by far more than the generated tokens, half of that after the window's mean. A step without an output token is in no histogram, and requests that wait for something
+// else complete no prompt either.
 func onePromptRuns(w *engine.Window, f *engine.Facts) bool {
-	grows := w.KV.OK && w.KVLast.OK && w.KVLast.V > w.KV.V
-	return w.Evaluable && f.LongPrompt.OK && w.Delta[engine.CounterPromptTokens] == stat.Some(0) && (grows || w.Hist[engine.HistIterationTokens].Count > 0)
+	fetched := w.Delta[engine.CounterExternalQueries].Or(0) > 0 // blocks of a prompt that another server computes
+	if !w.Evaluable || !f.LongPrompt.OK || !f.KVCapacityTokens.Known || fetched || w.Delta[engine.CounterPromptTokens] != stat.Some(0) {
+		return false
+	}
+	filled := 2 * (w.KVLast.Or(0) - w.KV.Or(math.Inf(1))) * f.KVCapacityTokens.Value * float64(ranks(w))
+	return filled >= 2*w.Delta[engine.CounterGenerationTokens].Or(0)+float64(f.MaxNumBatchedTokens.Value)/4
 }
 
 func checkTokenBudget(w *engine.Window, f *engine.Facts) engine.Check {
@@ -268,19 +283,27 @@ func concludeLongPrompt(r *engine.Run, p pool, f *engine.Finding) {
 	f.Reason = fmt.Sprintf("one prompt of %s fills the steps, with %s queued", length, waiting)
 	addEvidence(f,
 		compared("longest_prompt_tokens", long, "tok", ">=", longSteps*budget, engine.FromDerived,
-			fmt.Sprintf("one step counted %s more than its budget: a prompt of as many took at least %s", figure.Count(long.V), figure.Counted(math.Floor(long.V/budget), "step"))),
+			fmt.Sprintf("the longest prompt has %s to compute, at least %s of %s", length, figure.Counted(math.Floor(long.V/budget), "step"), figure.Count(budget))),
 		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", ">=", budgetQueue, engine.FromMeasured,
 			waiting+" waited meanwhile, although slots and KV blocks were free, and no prompt was completed"))
 	addKnownEvidence(f, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+figure.PercentSign(p.usage.V)+" full"))
 	const flag = "--long-prefill-token-threshold"
-	fix := flagFix(r.Facts, flag, "", strconv.Itoa(int(budget)/longParts), engine.FromDefault,
-		fmt.Sprintf("A prompt of %s takes all of each step's %s until it is computed, and no other is begun. With the threshold it takes 1/%d of a step, and the others go on.", length, figure.Counted(budget, "token"), longParts),
-		"a later first token for prompts that are longer than the threshold, while others wait")
+	to := max(1, int(budget)/longParts)
+	if b := r.Facts.BlockSize; b.Known && b.Value > usualBlock {
+		to = max(to, b.Value) // vLLM refuses less where blocks of state-space layers are aligned
+	}
+	fix := flagFix(r.Facts, flag, "", strconv.Itoa(to), engine.FromDefault,
+		fmt.Sprintf("A prompt of %s takes all of each step's %s until it is computed, and no other is begun. With the threshold it takes %s of each, and the others go on.", length, figure.Counted(budget, "token"), figure.Whole(float64(to))),
+		fmt.Sprintf("a prompt of more than %d tokens takes up to %s times the steps, also where it is alone", to, figure.Count(budget/float64(to))),
+		"more steps have a part of a prompt: the mean inter-token latency rises")
 	fix.Predicted = []engine.Prediction{{Metric: metricThroughput, Unit: "ratio"}}
 	fix.Why += " Time to first token falls; the gain of output is unknown until tried."
 	reject(fix, "--max-num-batched-tokens", "a larger step gives the long prompt a larger part of it, and every stream a longer pause")
-	if mentions(r.Facts.Launch, flag) {
-		fix.Withheld = flag + " is set already: a smaller one, or a server of their own for such prompts, leaves more to the others"
+	switch set := mentionedValue(r.Facts.Launch, flag); {
+	case set != "" && set != "0":
+		fix.Withheld = flag + " is " + set + " already: a smaller one, or a server of their own for such prompts, leaves more to the others"
+	case longSteps*float64(to) > budget:
+		fix.Withheld = fmt.Sprintf("blocks of %d tokens leave no smaller part of a step", to)
 	}
 	f.Fix = fix
 }
@@ -314,7 +337,12 @@ func concludeSeenBudget(r *engine.Run, p *pool, f *engine.Finding, tokens float6
 // as many tokens per step as now. cause begins its reason.
 func raiseBudget(r *engine.Run, p *pool, budget int, tokens float64, cause string) *engine.Fix {
 	most := budgetAdvised
-	if budget >= budgetAdvised {
+	switch {
+	case r.Facts.OnCPU() && budget < budgetBoundCPU:
+		most = budgetBoundCPU
+	case r.Perf == nil && budget < budgetBound:
+		most = budgetBound
+	case budget >= budgetAdvised:
 		most = budgetMax
 	}
 	demand := tokens

@@ -55,9 +55,11 @@ var underBatching = definition{engine.Rule{
 	Remedy: []string{
 		"raise client concurrency: no server flag helps",
 		"not recommended if the physical model finds the GPU already full at this batch, or if the KV pool fits no more",
+		fmt.Sprintf("not recommended, without a model, if a request's own prompt takes %s of its time in the engine or more: on a CPU, or with %d tokens to compute, prompts are computed one after the other", figure.PercentSign(ownPrefill), ridgeMost),
 	},
 	Limits: []string{
 		"needs, for the condition of PROFILE, the prefill histogram",
+		"does not fire where, by Little's law, the limit is reached over all windows in which requests ran: they may come together",
 		"suppressed by front-end: if the API server is the limit, few requests run as a consequence",
 		"suppressed by low-prefix-reuse while prefix caching is off and turning it on is the advice",
 	},
@@ -255,8 +257,11 @@ func concludeUnderBatching(r *engine.Run, t engine.Tally, f *engine.Finding) {
 }
 
 // ownPrefill is the share of its own prefill in a request's time in the engine from which more requests at once gain little
-// without a physical model: prompts are computed at the same rate however many come.
+// without a physical model: prompts that compute for longer than the weights are read take as long however many come.
 const ownPrefill = 0.5
+
+// ridgeMost is the number of tokens from which a step computes for longer than it reads weights, on any GPU of the catalog.
+const ridgeMost = 600
 
 // moreClients returns the fix of R1, on the client side; if all slots are in use (full), it
 // includes more slots. room is the number of requests of one rank that bound allows.
@@ -285,8 +290,10 @@ func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) 
 	fix.Costs = []string{slowerTokens(g)}
 	fix.Predicted = g.predictions()
 	fix.Why += g.sentence()
+	prompt, _ := lengths(r)
+	computeBound := r.Facts.OnCPU() || prompt.Or(0)*(1-r.Agg.HitRate.Or(0)) >= ridgeMost
 	switch own := r.Agg.PrefillShare; {
-	case r.Perf == nil && own.Or(0) >= ownPrefill:
+	case r.Perf == nil && computeBound && own.Or(0) >= ownPrefill:
 		fix.Withheld = fmt.Sprintf("a request's own prompt takes %s of its time in the engine: requests at once compute their prompts one after the other", figure.PercentSign(own.V))
 	case g.worthless():
 		fix.Withheld = g.because(fmt.Sprintf("the GPU is full although slots are free: the physical model predicts %s with %s at once",

@@ -89,11 +89,11 @@ func newReplay(w *cli.World) *cobra.Command {
 		}
 		return replay(w, args[0], &o)
 	})
-	o.Flags, o.Env = c.Flags(), func(string) (string, bool) { return "", false } // those of now may be of another server
+	o.Flags, o.Env = c.Flags(), func(string) (string, bool) { return "", false }
 	g := cli.GroupFlags(c)
 	f := g.Group("The report")
 	cli.Choice(f, &o.Ceiling, "ceiling", "", "`WHICH` ceiling to show: physical or classic (default: the recorded run's)", attach.PhysicalCeiling, attach.ClassicCeiling)
-	o.RegisterUnread(g)
+	o.RegisterUnread(g).VisitAll(cli.WithoutVariable) // those of now may be another server's
 	f = g.Group("The screen")
 	f.BoolVar(&o.tui, "tui", false, "play the recording on the live screen")
 	f.Float64Var(&o.speed, "speed", 1, "`N` seconds of the recording in one, 1 to 60")
@@ -135,14 +135,16 @@ func (o *replayOptions) check(w *cli.World) error {
 
 // open opens the recording with what the flags say about its server. done closes the file.
 func (o *replayOptions) open(path string) (recording *session.Recording, done func(), err error) {
-	correct, err := o.Correct()
-	if err != nil {
+	if recording, done, err = openRecording("replay", path); err != nil {
 		return nil, nil, err
 	}
-	if recording, done, err = openRecording("replay", path); err == nil {
-		recording.Alter(correct)
+	correct, err := o.Correct(&recording.Header)
+	if err != nil {
+		done()
+		return nil, nil, err
 	}
-	return recording, done, err
+	recording.Alter(correct)
+	return recording, done, nil
 }
 
 // openRecording opens a recording for a command, which reads it from its file as needed. done closes the

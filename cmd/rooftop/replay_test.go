@@ -119,7 +119,7 @@ func TestReplayTakesWhatCouldNotBeRead(t *testing.T) {
 		}
 		return d
 	}
-	if d := read([]string{"ROOFTOP_COST_PER_HOUR=2", "ROOFTOP_API_KEY_FILE=/nowhere"}, plain); d.Measured.Cost.Value != nil || d.Facts.Slots.Value != 4 {
+	if d := read([]string{"ROOFTOP_COST_PER_HOUR=2", "ROOFTOP_API_KEY_FILE=/nowhere", "ROOFTOP_CATALOG=/nowhere", "ROOFTOP_GPU=none", "ROOFTOP_MAX_NUM_SEQS=many"}, plain); d.Measured.Cost.Value != nil || d.Facts.Slots.Value != 4 {
 		t.Errorf("nothing given: cost %v, %d slots", d.Measured.Cost.Value, d.Facts.Slots.Value)
 	}
 	d := read(nil, plain, "--cost-per-hour", "2", "--max-num-seqs", "5")

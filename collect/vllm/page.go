@@ -1,6 +1,7 @@
 package vllm
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
@@ -22,9 +23,16 @@ func Dialect() *enginepage.Dialect {
 	}
 }
 
-// generates reports series of requests to the engine: lists of models and tokenization are answered without it.
+// generating are the ends of the paths whose requests the engine computes.
+var generating = []string{
+	"/completions", "/responses", "/messages", "/generate", "/invocations", "/transcriptions", "/translations",
+	"/embeddings", "/pooling", "/score", "/rerank", "/classify",
+}
+
+// generates reports series of requests to the engine.
 func generates(s promtext.Sample) bool {
-	return s.Label("method") == "POST" && !strings.HasSuffix(s.Label("handler"), "tokenize")
+	handler := s.Label("handler")
+	return s.Label("method") == "POST" && slices.ContainsFunc(generating, func(end string) bool { return strings.HasSuffix(handler, end) })
 }
 
 func targets() map[string][]enginepage.Target {

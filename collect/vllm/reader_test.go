@@ -412,8 +412,8 @@ func TestCounters(t *testing.T) {
 		{"newer prefix counters win", "vllm:gpu_prefix_cache_hits_total 3\nvllm:prefix_cache_hits_total 48\n", engine.CounterPrefixHits, some(48)},
 		{"refused admissions carry no engine", "vllm:admission_rejections_total{model_name=\"m\",reason=\"max_num_queued_reqs\"} 2\nvllm:admission_rejections_total{model_name=\"m\",reason=\"max_num_queued_tokens\"} 1\n", engine.CounterAdmissionRejections, some(3)},
 		{"speculation", "vllm:spec_decode_num_accepted_tokens_total{engine=\"0\"} 7\n", engine.CounterSpecAccepted, some(7)},
-		{"HTTP 2xx", "vllm:num_requests_running 0\nhttp_requests_total{handler=\"/a\",method=\"POST\",status=\"2xx\"} 7\nhttp_requests_total{handler=\"/b\",method=\"POST\",status=\"200\"} 1\n", engine.CounterHTTP2xx, some(8)},
-		{"HTTP without the engine", "vllm:num_requests_running 0\nhttp_requests_total{handler=\"/v1/models\",method=\"GET\",status=\"2xx\"} 7\nhttp_requests_total{handler=\"/detokenize\",method=\"POST\",status=\"2xx\"} 1\n", engine.CounterHTTP2xx, some(0)},
+		{"HTTP 2xx", "vllm:num_requests_running 0\nhttp_requests_total{handler=\"/v1/chat/completions\",method=\"POST\",status=\"2xx\"} 7\nhttp_requests_total{handler=\"/score\",method=\"POST\",status=\"200\"} 1\n", engine.CounterHTTP2xx, some(8)},
+		{"HTTP without the engine", "vllm:num_requests_running 0\nhttp_requests_total{handler=\"/v1/models\",method=\"GET\",status=\"2xx\"} 7\nhttp_requests_total{handler=\"/v1/messages/count_tokens\",method=\"POST\",status=\"2xx\"} 1\n", engine.CounterHTTP2xx, some(0)},
 		{"HTTP 5xx not yet seen", "vllm:num_requests_running 0\nhttp_requests_total{handler=\"/a\",status=\"2xx\"} 7\n", engine.CounterHTTP5xx, some(0)},
 		{"HTTP not counted at all", "vllm:num_requests_running 0\n", engine.CounterHTTP5xx, stat.None},
 	}

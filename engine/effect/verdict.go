@@ -63,9 +63,15 @@ func (p Verdict) Headline() (head, rest string) {
 	return p.Effect(), p.Reason
 }
 
-// halfWidth formats the distance from the middle of an interval to its ends.
-func halfWidth(ratio float64) string {
-	return "±" + figure.Percent(math.Abs(ratio)) + figure.NBSP + "%"
+// widestPercent is the half width, as a logarithm, above which percent would differ much between the two ends.
+const widestPercent = 0.5
+
+// halfWidth formats the distance from the middle of an interval to its ends, which is a logarithm of a ratio.
+func halfWidth(log float64) string {
+	if log = math.Abs(log); log > widestPercent {
+		return "a factor of" + figure.NBSP + figure.Significant(math.Exp(log)) + " each way"
+	}
+	return "±" + figure.Percent(log) + figure.NBSP + "%"
 }
 
 // Width returns the width of the interval and its causes: scatter that more measuring reduces, and

@@ -45,6 +45,7 @@ func TestProofInWords(t *testing.T) {
 		{"no number", proved("", math.NaN(), 1, 2).Effect(), "output –"},
 		{"at least", bound.Effect(), "output +100 % (+90 to +110 %) or more"},
 		{"width", dominated.Width(), "±6.1 %: ±6 % from restart noise, which longer measurement does not narrow, ±1.1 % from measurement noise"},
+		{"width of a load in bursts", Verdict{&verdict.Result{Known: true, Measured: math.Log(4.5)}}.Width(), "a factor of 4.50 each way from measurement noise"},
 		{"spread", dominated.Spread(), "restart spread 4 % (assumed)"},
 		{"limited", limited.Limited(), "output was limited by server capacity before, by the load after"},
 		{"unlimited", proved("", 0, 0, 0).Limited(), ""},

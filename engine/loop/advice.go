@@ -73,6 +73,9 @@ func (a *advisor) forget() {
 func (a *advisor) judge(d *engine.Diagnosis) judgement {
 	s := a.newSearch(d)
 	r, why := s.Next()
+	if r != nil && r.Kind == engine.KindFlag && d.Quantity("generation_tokens_per_s").Value == stat.Some(0) {
+		r, why = nil, "no request generates a token: no change can be told by its output"
+	}
 	j := judgement{of: d, blocked: s.Blocked}
 	missed := s.Goal.Missed(d)
 	if r == nil {

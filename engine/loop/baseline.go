@@ -447,15 +447,19 @@ func (b *baselines) baselineDone(windows []engine.Window) {
 }
 
 // announceMeasurement reports a measurement. when is "", or why it is not of now, as in " before the server went
-// away"; then its diagnosis is reported if it has a recommendation.
+// away"; then its diagnosis is not reported if it is that all was well.
 func (b *baselines) announceMeasurement(d *engine.Diagnosis, when string) {
 	n := b.iteration()
 	b.auto.unasked = 0
 	b.emit(LevelInfo, Event{Kind: EventMeasured, Iteration: n, Took: d.Duration, Diagnosis: d,
 		Text: fmt.Sprintf("measured for %s%s: %s", figure.Elapsed(d.Duration), when, diagnosisHeadline(d))})
-	if when == "" || d.Recommendation != nil {
+	if when == "" || !allWell(d) {
 		b.emit(LevelInfo, Event{Kind: EventDiagnosis, Iteration: n, Diagnosis: d})
 	}
+}
+
+func allWell(d *engine.Diagnosis) bool {
+	return d.Outcome == engine.OutcomeHealthy && d.Overload == ""
 }
 
 // diagnosisHeadline returns a diagnosis in one line.
@@ -564,10 +568,10 @@ func (b *baselines) salvageBaseline(was Phase) {
 	if was != PhaseBaseline {
 		return
 	}
-	if j := b.advisor.judge(d); j.advice != nil {
+	if j := b.advisor.judge(d); j.advice != nil || !allWell(d) {
 		b.advisor.advise(j)
 	} else {
-		b.advisor.judgement = j // not announced: what is well was so before
+		b.advisor.judgement = j // not announced: it is not of now
 	}
 }
 

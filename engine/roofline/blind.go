@@ -27,8 +27,8 @@ const (
 	halfOff = 1.8
 	// prefillOff is that of a measured share of prefill.
 	prefillOff = 1.5
-	// prefillUsual and prefillMost are the middle and the upper end of an unknown share of prefill.
-	prefillUsual, prefillMost = 0.1, 0.4
+	// prefillUsual and prefillUnknown are the middle and the upper end of an unknown share of prefill.
+	prefillUsual, prefillUnknown = 0.1, 0.4
 	// blindNoise is the error, as a logarithm, of what else differs between two starts; on a CPU
 	// the engine shares its cores with the API server, the load and others.
 	blindNoise, blindNoiseCPU = 0.07, 0.15
@@ -115,17 +115,17 @@ func (b *Blind) steps() (usual blindStep, better, worse [2]blindStep) {
 		own := min(max(b.Half.V, h.least/2), 2*h.most)
 		h = halves{own / halfOff, own, own * halfOff}
 	}
-	high := min(b.PrefillMost.Or(prefillMost), prefillLargest)
+	high := min(b.PrefillMost.Or(prefillUnknown), PrefillLargest)
 	low, mid := 0.0, min(prefillUsual, high)
 	if b.Prefill.OK {
-		mid = min(max(b.Prefill.V, 0), prefillLargest)
-		low, high = mid/prefillOff, min(mid*prefillOff, (1+mid)/2)
+		mid = min(max(b.Prefill.V, 0), PrefillLargest)
+		low, high = mid/prefillOff, min(mid*prefillOff, (1+mid)/2, b.PrefillMost.Or(1))
 	}
 	return blindStep{h.usual, mid}, [2]blindStep{{h.most, mid}, {h.usual, low}}, [2]blindStep{{h.least, mid}, {h.usual, high}}
 }
 
-// prefillLargest is the largest share of prefill that is assumed: some decoding remains.
-const prefillLargest = 0.95
+// PrefillLargest is the largest share of prefill that is assumed: some decoding remains.
+const PrefillLargest = 0.95
 
 // most returns the largest throughput over the present one that arrivals and the API server allow.
 func (b *Blind) most() stat.Opt {

@@ -250,18 +250,27 @@ func (a *Server) LearnGiven(o *Options) error {
 	return nil
 }
 
-// Correct returns a function that puts what the user gives about a server in place of what a recording says. Of the
-// facts that come from variables the recording's are kept: those of now may be of another server. It returns a usage
-// error.
-func (o *Options) Correct() (func(*session.Header), error) {
-	if err := o.KnownGPU(); err != nil {
-		return nil, err
-	}
+// Correct returns a function that puts what the user gives about a server in place of what the recording with a header
+// says. It returns a usage error.
+func (o *Options) Correct(recorded *session.Header) (func(*session.Header), error) {
 	given := Server{}
 	if err := given.LearnGiven(o); err != nil {
 		return nil, err
 	}
 	if err := given.LearnModelConfig(&given.Header.Inputs, o); err != nil {
+		return nil, err
+	}
+	all, text := catalog.Default(), given.Header.Catalog
+	if text == "" {
+		text = recorded.Catalog
+	}
+	if text != "" {
+		var err error
+		if all, err = all.With(strings.NewReader(text), "catalog"); err != nil {
+			return nil, err
+		}
+	}
+	if err := o.knownIn(all); err != nil {
 		return nil, err
 	}
 	return func(h *session.Header) {

@@ -28,7 +28,11 @@ func (o *Options) KnownGPU() error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.FindGPU(o.GPU, 0); errors.Is(err, catalog.ErrUnknown) {
+	return o.knownIn(c)
+}
+
+func (o *Options) knownIn(c *catalog.Catalog) error {
+	if _, err := c.FindGPU(o.GPU, 0); o.GPU != "" && errors.Is(err, catalog.ErrUnknown) {
 		return cli.Usagef("--gpu: %w", err)
 	}
 	return nil

@@ -82,8 +82,8 @@ func (o *Options) RegisterKube(f *pflag.FlagSet) {
 }
 
 // RegisterUnread adds the flags for facts that cannot be read from a server. They override
-// what was read.
-func (o *Options) RegisterUnread(g *cli.FlagGroups) {
+// what was read. It returns the group of the flags.
+func (o *Options) RegisterUnread(g *cli.FlagGroups) *pflag.FlagSet {
 	f := g.Group("What cannot be read")
 	f.IntVarP(&o.MaxNumSeqs, "max-num-seqs", "m", 0, "`N` slots: the server's own --max-num-seqs")
 	f.IntVar(&o.TP, "tensor-parallel-size", 0, "`N` GPUs: the server's own tensor-parallel degree")
@@ -93,6 +93,7 @@ func (o *Options) RegisterUnread(g *cli.FlagGroups) {
 	f.StringVar(&o.CatalogFile, "catalog", "", "YAML `FILE` with further GPUs and models")
 	f.Float64Var(&o.Cost, "cost-per-hour", 0, "`USD` per hour for the whole server")
 	f.BoolVar(&o.Spot, "spot", false, "take the catalog's spot prices, where no cost is given")
+	return f
 }
 
 // RegisterRun adds the flags of a measurement. what describes the duration in its help, as in

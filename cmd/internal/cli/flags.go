@@ -135,6 +135,9 @@ func completeChoices(c *cobra.Command) {
 // variable annotates a flag whose value came from the environment.
 const variable = "rooftop_variable"
 
+// noVariable annotates flags without a variable.
+const noVariable = "rooftop_no_variable"
+
 // FromEnvironment sets flags that were not on the command line from ROOFTOP_<NAME>, and marks them,
 // because variables are a separate source of values.
 func FromEnvironment(f *pflag.FlagSet, env func(string) (string, bool)) error {
@@ -142,7 +145,7 @@ func FromEnvironment(f *pflag.FlagSet, env func(string) (string, bool)) error {
 	f.VisitAll(func(flag *pflag.Flag) {
 		name := "ROOFTOP_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 		text, ok := env(name)
-		if !ok || text == "" || flag.Changed || flag.Name == "help" || first != nil {
+		if !ok || text == "" || flag.Changed || flag.Name == "help" || first != nil || flag.Annotations[noVariable] != nil {
 			return
 		}
 		if err := f.Set(flag.Name, text); err != nil {
@@ -155,6 +158,14 @@ func FromEnvironment(f *pflag.FlagSet, env func(string) (string, bool)) error {
 		flag.Annotations[variable] = []string{name}
 	})
 	return first
+}
+
+// WithoutVariable keeps a flag from being set by its variable, which would be meant for something else.
+func WithoutVariable(f *pflag.Flag) {
+	if f.Annotations == nil {
+		f.Annotations = map[string][]string{}
+	}
+	f.Annotations[noVariable] = []string{"true"}
 }
 
 // FromVariable reports whether the value of a flag came from the environment.

@@ -237,7 +237,11 @@ func machine(d *engine.Diagnosis, g *page.Gaps) *block {
 			b.quantity("hottest", "temperature_c", "")
 		}
 		if Quantity(d, "throttled").Value.Or(0) > 0 {
-			b.quantity("throttled", "throttled", "")
+			tail := ""
+			if f := d.Finding(engine.PowerLimit); f == nil || !f.Significant {
+				tail = "at times: too few to act on"
+			}
+			b.quantity("throttled", "throttled", tail)
 		}
 	default:
 		g.Add("GPU", Quantity(d, "gpu_util").Reason)

@@ -44,7 +44,11 @@ func firedIn(f *engine.Finding) string {
 
 // Score returns how the score of a finding is computed.
 func Score(f *engine.Finding) string {
-	return fmt.Sprintf("confidence %.2f × impact %.0f = %.2f", f.Confidence, f.Impact, f.Score)
+	text := fmt.Sprintf("confidence %.2f × impact %.0f = %.2f", f.Confidence, f.Impact, f.Score)
+	if as := f.RankedAs(); as < f.Score {
+		text += fmt.Sprintf(" (in rank %.2f, as clients would change for an unknown gain)", as)
+	}
+	return text
 }
 
 // DecidedBy returns the deciding figure, without how often the rule fired; "" if there is no other

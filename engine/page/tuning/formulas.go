@@ -2,6 +2,7 @@ package tuning
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -54,6 +55,9 @@ func classicSection(d *engine.Diagnosis) page.Section {
 	sec.Add(list.table())
 	if c.Caveat != "" {
 		sec.Add(page.Paragraph(page.Toned(page.Warn, c.Caveat)))
+	}
+	if prompts, most := Quantity(d, "requests_per_s").Value, c.PrefillUpper.Times(float64(max(1, d.Ranks))); prompts.OK && most.Finite().OK && prompts.V > most.V {
+		sec.Add(page.Paragraph(page.Toned(page.Warn, fmt.Sprintf("prefill is no limit of this run, which computes %s prompts/s: PROFILE takes six operations for each parameter and token, at the FP32 peak", figure.Count(prompts.V)))))
 	}
 	return sec
 }

@@ -1,6 +1,7 @@
 package tuning
 
 import (
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -52,6 +53,9 @@ func Measurements(c *PastComparison) *page.Page {
 		page.Left("release", page.Muted, func(m *past.Measurement) string { return m.Target.EngineVersion }).Ranked(1),
 		page.Left("measured", page.Muted, func(m *past.Measurement) string { return WindowCounts(m.Diagnosis.Windows) }).Ranked(3),
 	})}})
+	if other := c.otherServer(); other != "" {
+		head[len(head)-1].Add(page.Paragraph(page.Toned(page.Warn, page.Warn.Sign()+nbsp+"Another server, not only another setting: "+other+".")))
+	}
 	if c.After.Started.Before(c.Before.Started) {
 		head[len(head)-1].Add(page.Paragraph(page.Toned(page.Warn, page.Warn.Sign()+nbsp+"The second measurement is older than the first: before and after are in the order given, not in that of time.")))
 	}
@@ -72,6 +76,20 @@ func Measurements(c *PastComparison) *page.Page {
 	}
 	p.Sections = append(append(head, changed), p.Sections[1:]...)
 	return p
+}
+
+// otherServer returns in what the two servers differ that no setting explains, "" if in nothing that is known of both.
+func (c *PastComparison) otherServer() string {
+	var differ []string
+	for _, of := range [...]func(m *past.Measurement) string{
+		func(m *past.Measurement) string { return m.Target.Model },
+		func(m *past.Measurement) string { return Hardware(&m.Facts) },
+	} {
+		if a, b := of(c.Before), of(c.After); a != "" && b != "" && a != b {
+			differ = append(differ, a+" → "+b)
+		}
+	}
+	return strings.Join(differ, ", ")
 }
 
 // stateCell returns the state of a server in a word: its condition, what is recommended, or its outcome.

@@ -42,8 +42,21 @@ func Terms() []engine.Term {
 			"not judged: an input is missing, or no window had load.",
 			"beyond: a rule of rooftop's own, which PROFILE (R1 to R5) does not have.",
 		}},
+		{Name: "window", Also: []string{"windows", "with load", "judged", "evaluable"}, Meaning: []string{
+			fmt.Sprintf("%s of readings, the unit in which rules are checked. Evaluable: its pages were read and the server did not restart in it. With load: the server was working. Judged: the rule had all its inputs.", figure.Elapsed(engine.WindowLength)),
+		}},
+		{Name: "outcome", Also: []string{"not evaluable", "no load", "overloaded", "nothing to change"}, Meaning: []string{
+			"nothing to change: enough windows with load, and no finding that a change would help. overloaded: requests wait, and no flag helps. no load: nothing to judge without requests. not evaluable: the measurement does not tell, for the reason given; it is not well.",
+		}},
+		{Name: "since start", Also: []string{"of those that ended", "mostly before the run"}, Meaning: []string{
+			"Which requests a mean is of, where not of all in the run. since start: none was observed in the run, so that it is of all since the server started. of those that ended: more requests got their first token than ended, and it is below their mean wait. mostly before the run: those that ended had waited before it began.",
+		}},
+		{Name: "evidence", Also: []string{"prefill_time_share", "cached_block_stay_s", "hit_rate_spread", "lookup_ratio", "sequences_held", "longest_prompt_tokens"}, Meaning: []string{
+			"Figures that a finding rests on, with the limit that they are compared with and where they are from: measured, launch command, derived, est. The formulas are those of the finding: rooftop explain NAME.",
+			"prefill_time_share is of the engine's time, and not of a request's.",
+		}},
 		{Name: "confidence", Also: []string{"impact", "score of a finding"}, Meaning: []string{
-			"How sure a rule is of its finding, 0 to 1; windows that it could not judge lower it. Impact is what acting on it is worth, 1 to 5. Their product, the score, ranks the findings; advice to clients counts a fifth less there.",
+			"How sure a rule is of its finding, 0 to 1; windows that it could not judge lower it. Impact is what acting on it is worth, 1 to 5. Their product, the score, ranks the findings; advice to clients whose gain is unknown counts a fifth less there.",
 		}},
 		{Name: "second priority", Also: []string{"recommended"}, Meaning: []string{
 			"A finding to act on after the recommended change, because one change is made at a time.",
@@ -86,7 +99,7 @@ func Terms() []engine.Term {
 			fmt.Sprintf("The direction as PROFILE documents it: by the efficiency of a running request, better above %+.0f points, worse below %s, with the same veto.", effect.BetterPoints*100, figure.Change(effect.WorsePoints)),
 			"More slots raise the output and lower the efficiency of each request: the PROFILE formula then says worse although the server may produce twice as much. It stands beside the direction wherever the two differ.",
 		}},
-		{Name: "noise", Also: []string{"same settings"}, Meaning: []string{
+		{Name: "noise", Also: []string{"same settings", "restart noise", "measurement noise"}, Meaning: []string{
 			"The difference between two measurements of one configuration with a restart between them. A gain of that size does not count: this noise widens every interval.",
 		}},
 		{Name: "interval", Also: []string{"95 %", "half width", "unresolved", "level", "or more"}, Meaning: []string{
