@@ -248,3 +248,34 @@ func TestOutlierOfAnEarlierStart(t *testing.T) {
 		t.Errorf("one stretch made the baseline %.0f tok/s, it was %.0f", got, before)
 	}
 }
+
+// What was measured until a server went away is reported as of then: that it was well is not said while it is away.
+func TestWhatWasMeasuredBeforeARestart(t *testing.T) {
+	for _, c := range []struct {
+		name, args  string
+		recommended bool
+	}{
+		{"all was well", "--max-num-seqs 32", false},
+		{"a change was recommended", "--max-num-seqs 4", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, c.args)
+			r.step(loop.Begin{})
+			r.run(19 * time.Second)
+			r.restart(c.args, 5*time.Second)
+			r.wait(time.Minute, "settling", in(loop.PhaseSettling))
+			if !r.said("before the server went away") {
+				r.dump()
+				t.Error("what was measured is not reported")
+			}
+			var diagnosed, advised bool
+			for _, e := range r.events {
+				diagnosed = diagnosed || e.Kind == loop.EventDiagnosis
+				advised = advised || e.Kind == loop.EventRecommendation
+			}
+			if diagnosed != c.recommended || advised != c.recommended {
+				t.Errorf("diagnosis reported: %v, advice: %v; want %v", diagnosed, advised, c.recommended)
+			}
+		})
+	}
+}

@@ -381,6 +381,21 @@ func TestBlind(t *testing.T) {
 			t.Errorf("%+v with an API server that is 60 %% busy", g)
 		}
 	})
+	t.Run("an unknown share of prompts takes in what it may be", func(t *testing.T) {
+		b := Blind{Running: 4, Waiting: 28}
+		usual := b.RaiseSlots(32).Throughput
+		b.PrefillMost = stat.Some(0.9)
+		most := b.RaiseSlots(32).Throughput
+		b.PrefillMost = stat.Some(0.01)
+		least := b.RaiseSlots(32).Throughput
+		if most.Low.V >= usual.Low.V || most.Mid != usual.Mid || least.Low.V <= usual.Low.V || least.Mid.V <= usual.Mid.V {
+			t.Errorf("%+v up to 90 %%, %+v up to 1 %%, %+v otherwise", most, least, usual)
+		}
+		b.Prefill = stat.Some(0.01)
+		if g := b.RaiseSlots(32).Throughput; g.Low.V < least.Low.V {
+			t.Errorf("%+v of a known share, %+v of one that is at most as large", g, least)
+		}
+	})
 	b := Blind{Running: 4, Waiting: 28, Why: "the GPU is not known"}
 	if g := b.RaiseSlots(64); !strings.HasSuffix(g.Note, ": the GPU is not known") {
 		t.Errorf("note %q", g.Note)
