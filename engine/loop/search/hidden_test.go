@@ -8,22 +8,24 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// On unknown hardware, 16 slots run what a pool of 64 blocks holds, while as many requests wait: the rule's
-// larger pool for 16 gains nothing, nor do slots alone.
+// On unknown hardware, 16 slots run what a pool of 64 blocks holds, while others wait: the rule's larger pool for 16
+// gains nothing, nor do slots alone. With the pool for all, slots beyond their number stay empty and leave none waiting.
 func TestSearchPairsSlotsAndPoolWithoutAModel(t *testing.T) {
-	s := scene{blind: true, slots: 16, running: 15.8, waiting: 16.2, prompt: 436, output: 80, advice: fix("--num-gpu-blocks-override", "64", "112", 0.01), id: engine.KVPressure}
-	d := s.diagnosis(t)
-	d.Facts.NumGPUBlocksOverride, d.Facts.BlockSize = engine.Know(64, engine.FromCmdline, ""), engine.Know(128, engine.FromMetrics, "")
-	d.Facts.KVCapacityTokens = engine.Know(64.0*128, engine.FromMetrics, "")
-	r, why := searched(d).Next()
-	if r == nil {
-		t.Fatal(why)
-	}
-	if slots, blocks := value(t, r, "--max-num-seqs"), value(t, r, "--num-gpu-blocks-override"); slots != 32 || blocks < 128 {
-		t.Errorf("%v slots and %v blocks, want 32 slots with the blocks for them", slots, blocks)
-	}
-	if r.Finding != engine.SearchStep || !strings.Contains(r.Why, "one restart for both, because neither alone gains anything") {
-		t.Errorf("finding %s: %s", r.Finding, r.Why)
+	for _, waiting := range []float64{16.2, 12.2} {
+		s := scene{blind: true, slots: 16, running: 15.8, waiting: waiting, prompt: 436, output: 80, advice: fix("--num-gpu-blocks-override", "64", "112", 0.01), id: engine.KVPressure}
+		d := s.diagnosis(t)
+		d.Facts.NumGPUBlocksOverride, d.Facts.BlockSize = engine.Know(64, engine.FromCmdline, ""), engine.Know(128, engine.FromMetrics, "")
+		d.Facts.KVCapacityTokens = engine.Know(64.0*128, engine.FromMetrics, "")
+		r, why := searched(d).Next()
+		if r == nil {
+			t.Fatal(why)
+		}
+		if slots, blocks := value(t, r, "--max-num-seqs"), value(t, r, "--num-gpu-blocks-override"); slots != 32 || blocks < 128 {
+			t.Errorf("%v waiting: %v slots and %v blocks, want 32 slots with the blocks for all", waiting, slots, blocks)
+		}
+		if r.Finding != engine.SearchStep || !strings.Contains(r.Why, "one restart for both, because neither alone gains anything") {
+			t.Errorf("%v waiting: finding %s: %s", waiting, r.Finding, r.Why)
+		}
 	}
 }
 
