@@ -49,7 +49,7 @@ var lowPrefixReuse = definition{engine.Rule{
 	},
 	Formula: []string{
 		fmt.Sprintf("hit rate = cached prompt tokens / prompt tokens if the page has them, else hits / lookups, unless there are %v or more lookups per prompt token; since the server's start in a window that counts no prompt", reuseInflated),
-		"prefill share of engine time = the smallest of prefill seconds per second and rank (an upper bound, because prefills overlap), computed prompt tokens / (these + generated tokens) (an upper bound, because a generated token takes no less time) and, by the physical model, 1 - step without prefill / step",
+		"prefill share of engine time = the smallest of prefill seconds per second and rank (an upper bound, because prefills overlap), computed prompt tokens / (these + generated tokens) (an upper bound where steps mix both and prompts are about equally long: a generated token then takes no less time) and, by the physical model, 1 - step without prefill / step",
 		"gain = unknown until tried, at most 1 / (1 - share) - 1",
 		"time that a block stays cached = tokens of the pool that no running request holds / (computed prompt + generated tokens per second)",
 		"spread = mean over windows of (cached tokens - requests x mean)^2 / requests, divided by mean x (mean prompt - mean), mean being the cached tokens of a request",

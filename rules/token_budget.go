@@ -20,7 +20,7 @@ const (
 	budgetAdvised        = 8192  // vLLM's own advice for throughput; more only if the server has it already
 	budgetMax            = 16384 // the largest default of any release
 	budgetUsual          = 2048  // vLLM's smallest default on a GPU, and its default on a CPU
-	budgetBound          = 4096  // tokens of a step from which on any GPU is compute bound: ridge points are below 600
+	budgetBound          = 4096  // tokens of a step from which on any GPU is compute bound: far above ridgeMost
 	budgetBoundCPU       = 2048  // the same on a CPU: with 4096 a real server finished as many requests (docs/measurements.md)
 	budgetConfidence     = 0.80  // with a flat prompt rate
 	budgetLessConfidence = 0.60
@@ -101,8 +101,8 @@ func inferLongPrompt(windows []engine.Window, f *engine.Facts) {
 }
 
 // onePromptRuns reports whether a prompt was computed in a window that completed none, where one of the run fills several
-// steps: the pool filled by far more than the generated tokens, half of that after the window's mean. A step without an output token is in no histogram, and requests that wait for something
-// else complete no prompt either.
+// steps: the pool filled by far more than the generated tokens, half of that after the window's mean. A step without an
+// output token is in no histogram, and requests that wait for something else complete no prompt either.
 func onePromptRuns(w *engine.Window, f *engine.Facts) bool {
 	fetched := w.Delta[engine.CounterExternalQueries].Or(0) > 0 // blocks of a prompt that another server computes
 	if !w.Evaluable || !f.LongPrompt.OK || !f.KVCapacityTokens.Known || fetched || w.Delta[engine.CounterPromptTokens] != stat.Some(0) {

@@ -260,20 +260,7 @@ func (o *Options) Correct(recorded *session.Header) (func(*session.Header), erro
 	if err := given.LearnModelConfig(&given.Header.Inputs, o); err != nil {
 		return nil, err
 	}
-	all, text := catalog.Default(), given.Header.Catalog
-	if text == "" {
-		text = recorded.Catalog
-	}
-	if text != "" {
-		var err error
-		if all, err = all.With(strings.NewReader(text), "catalog"); err != nil {
-			return nil, err
-		}
-	}
-	if err := o.knownIn(all); err != nil {
-		return nil, err
-	}
-	return func(h *session.Header) {
+	correct := func(h *session.Header) {
 		in, by := &h.Inputs, &given.Header.Inputs
 		in.Flags = by.Flags.Over(in.Flags)
 		in.Spot = in.Spot || by.Spot
@@ -283,7 +270,14 @@ func (o *Options) Correct(recorded *session.Header) (func(*session.Header), erro
 		if given.Header.Catalog != "" {
 			h.Catalog, h.CatalogName = given.Header.Catalog, given.Header.CatalogName
 		}
-	}, nil
+	}
+	corrected := *recorded
+	correct(&corrected)
+	known, err := corrected.Hardware()
+	if err != nil {
+		return nil, err
+	}
+	return correct, o.knownIn(known)
 }
 
 // Miss records what cannot be read, why, and what that switches off.

@@ -28,7 +28,7 @@ type Analysis struct {
 // NewAnalysis returns an analysis without polls. It fails only if the user's catalog in the header
 // does not parse, which a live run has checked before.
 func NewAnalysis(h Header) (*Analysis, error) {
-	c, err := h.catalog()
+	c, err := h.Hardware()
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +36,9 @@ func NewAnalysis(h Header) (*Analysis, error) {
 	return &Analysis{header: h, parser: newParser(h.Model)}, nil
 }
 
-// catalog returns rooftop's catalog, overlaid with the user's if there is one. It fails if the
+// Hardware returns rooftop's catalog, overlaid with the user's if there is one. It fails if the
 // user's text does not parse.
-func (h *Header) catalog() (*catalog.Catalog, error) {
+func (h *Header) Hardware() (*catalog.Catalog, error) {
 	if h.Catalog == "" {
 		return catalog.Default(), nil
 	}

@@ -116,7 +116,7 @@ func (a *attachedLine) input() (loop.Attached, error) {
 	h := &a.Header
 	in := h.Inputs
 	var err error
-	if in.Catalog, err = h.catalog(); err != nil {
+	if in.Catalog, err = h.Hardware(); err != nil {
 		return loop.Attached{}, err
 	}
 	return loop.Attached{

@@ -145,7 +145,11 @@ func (s *Search) largerPools(a *anchor) []candidate {
 	for _, e := range poolGrowths(a.d, need/fullShare/c.held(1)) {
 		room := c.held(e.growth)
 		to := engine.SlotsFor(min(need, fullShare*room))
-		if spare := need <= fullShare*room*(1+1e-9) && float64(to) <= room; to > int(fullShare*room) && !spare { // slots beyond the need stay empty
+		limit := fullShare * room
+		if need <= limit*(1+1e-9) {
+			limit = room // slots beyond the need stay empty
+		}
+		if float64(to) > limit {
 			to = engine.SlotsWithin(fullShare * room)
 		}
 		if budget := a.d.Facts.MaxNumBatchedTokens; budget.Known {

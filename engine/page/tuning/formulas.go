@@ -56,8 +56,8 @@ func classicSection(d *engine.Diagnosis) page.Section {
 	if c.Caveat != "" {
 		sec.Add(page.Paragraph(page.Toned(page.Warn, c.Caveat)))
 	}
-	if prompts, most := Quantity(d, "requests_per_s").Value, c.PrefillUpper.Times(float64(max(1, d.Ranks))); prompts.OK && most.Finite().OK && prompts.V > most.V {
-		sec.Add(page.Paragraph(page.Toned(page.Warn, fmt.Sprintf("prefill is no limit of this run, which computes %s prompts/s: PROFILE takes six operations for each parameter and token, at the FP32 peak", figure.Count(prompts.V)))))
+	if ended, most := Quantity(d, "requests_per_s").Value, c.PrefillUpper.Times(float64(max(1, d.Ranks))); ended.OK && most.Finite().OK && ended.V > most.V {
+		sec.Add(page.Paragraph(page.Toned(page.Warn, fmt.Sprintf("prefill is no limit of this run, in which %s requests end a second: PROFILE takes six operations for each parameter and token, at the FP32 peak", figure.Count(ended.V)))))
 	}
 	return sec
 }

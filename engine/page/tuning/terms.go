@@ -46,7 +46,7 @@ func Terms() []engine.Term {
 			fmt.Sprintf("%s of readings, the unit in which rules are checked. Evaluable: its pages were read and the server did not restart in it. With load: the server was working. Judged: the rule had all its inputs.", figure.Elapsed(engine.WindowLength)),
 		}},
 		{Name: "outcome", Also: []string{"not evaluable", "no load", "overloaded", "nothing to change"}, Meaning: []string{
-			"nothing to change: enough windows with load, and no finding that a change would help. overloaded: requests wait, and no flag helps. no load: nothing to judge without requests. not evaluable: the measurement does not tell, for the reason given; it is not well.",
+			"nothing to change: enough windows with load, and no finding that a change would help. overloaded: requests wait, and no flag helps. no load: nothing to judge without requests. not evaluable: the measurement does not tell whether the server is well, for the reason given.",
 		}},
 		{Name: "since start", Also: []string{"of those that ended", "mostly before the run"}, Meaning: []string{
 			"Which requests a mean is of, where not of all in the run. since start: none was observed in the run, so that it is of all since the server started. of those that ended: more requests got their first token than ended, and it is below their mean wait. mostly before the run: those that ended had waited before it began.",
