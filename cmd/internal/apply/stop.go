@@ -111,31 +111,20 @@ func (h *host) waitFor(p *process, within time.Duration, enough func(left []proc
 	}
 }
 
-// free waits until the port of an ended server is free, because the kernel closes a socket
-// only after its process is no longer listed.
+// free waits until the port of an ended server is free.
 func (h *host) free(port uint16) error {
-	for deadline := time.Now().Add(killWithin); ; time.Sleep(stopPoll) {
-		pids, listening, err := h.fs.Holders(port)
-		if err != nil {
-			return err
-		}
-		if !listening {
-			return nil
-		}
-		if len(pids) > 0 || time.Now().After(deadline) {
-			return &takenError{port, pids}
-		}
+	pids, listening, err := h.holders(port)
+	if err != nil || !listening {
+		return err
 	}
+	return &takenError{port, pids}
 }
 
-// holdersPatience is how long a port may be in use without a visible process: the kernel
-// ends a program's other threads, and closes its sockets, after its first thread.
-const holdersPatience = 2 * time.Second
-
 // holders lists the processes that listen on a port, as proc.FS.Holders does, but retries
-// for a while if the port is in use and no process is visible.
+// for killWithin if the port is in use and no process is visible: the kernel ends a
+// program's other threads, and closes its sockets, after its first thread.
 func (h *host) holders(port uint16) (pids []int, listening bool, err error) {
-	for deadline := time.Now().Add(holdersPatience); ; time.Sleep(stopPoll) {
+	for deadline := time.Now().Add(killWithin); ; time.Sleep(stopPoll) {
 		pids, listening, err = h.fs.Holders(port)
 		if err != nil || !listening || len(pids) > 0 || time.Now().After(deadline) {
 			return pids, listening, err
