@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
 // A rooftop that is killed in the middle of a run: 'rooftop recover' leaves the
@@ -54,7 +55,7 @@ func newVictim(t *testing.T, inPlace, inFile bool) *victim {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &victim{t: t, dir: t.TempDir(), port: freePort(t), rooftop: path, mark: "sim", starts: 30 * time.Second}
+	v := &victim{t: t, dir: t.TempDir(), port: porttest.Free(t), rooftop: path, mark: "sim", starts: 30 * time.Second}
 	v.argv = []string{path, "sim", simModel, "--sim-gpu", "NVIDIA A100-SXM4-80GB", "--max-model-len", "4096", "--sim-startup-time", "300ms", "--port", strconv.Itoa(v.port)}
 	if inFile {
 		v.config = filepath.Join(v.dir, "vllm.yaml")
@@ -393,7 +394,7 @@ func TestE2EKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var caught atomic.Int32
+	var made, caught atomic.Int32
 	t.Run("kill", func(t *testing.T) {
 		for n := range kills {
 			rng := rand.New(rand.NewPCG(uint64(n), 6))
@@ -410,13 +411,14 @@ func TestE2EKilled(t *testing.T) {
 			}
 			t.Run(strconv.Itoa(n), func(t *testing.T) {
 				t.Parallel()
+				made.Add(1)
 				if newVictim(t, inPlace, inFile).killedAndRecovered(after, changing) {
 					caught.Add(1)
 				}
 			})
 		}
 	})
-	if n := int(caught.Load()); n < kills/2 {
-		t.Errorf("%d of %d kills caught a run in the middle: the test shows little", n, kills)
+	if made, caught := made.Load(), caught.Load(); caught < made/2 {
+		t.Errorf("%d of %d kills caught a run in the middle: the test shows little", caught, made)
 	}
 }
