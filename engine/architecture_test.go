@@ -75,7 +75,7 @@ var only = map[string][]string{
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp":   {},
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp": {},
 	// cmd/internal/serverdir keeps two tuners apart with a socket of this machine without an address.
-	"net": {"collect", "cmd/internal/apply/docker", "cmd/internal/exporter", "cmd/internal/kube", "cmd/rooftop", "cmd/internal/attach", "cmd/internal/autopilot", "cmd/internal/sim/vllmsim", "cmd/internal/serverdir"},
+	"net": {"collect", "cmd/internal/apply/docker", "cmd/internal/exporter", "cmd/internal/kube", "cmd/rooftop", "cmd/internal/attach", "cmd/internal/autopilot", "cmd/internal/sim/vllmsim", "cmd/internal/serverdir", "cmd/internal/porttest"},
 }
 
 func TestRoomsKeepTheirWalls(t *testing.T) {

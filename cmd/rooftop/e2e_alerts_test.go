@@ -23,6 +23,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
 // alertedServer is a simulated server with a fault, and the alerts that the fault has to fire.
@@ -129,7 +131,7 @@ func TestE2EAlerts(t *testing.T) {
 			}
 		})
 	}
-	address := func() string { return "127.0.0.1:" + strconv.Itoa(freePort(t)) }
+	address := func() string { return "127.0.0.1:" + strconv.Itoa(porttest.Free(t)) }
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 )
 
@@ -212,7 +213,7 @@ func (a answer) ended(t *testing.T, code int) []autoEvent {
 // From too few slots to more, started by rooftop: kept, and left running.
 func TestE2EAutoStartsAServer(t *testing.T) {
 	env := ownState(t)
-	port := freePort(t)
+	port := porttest.Free(t)
 	path, err := named()
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +245,7 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 // A server that somebody else started is restarted as it was, with the change.
 func TestE2EAutoRestartsInPlace(t *testing.T) {
 	env := ownState(t)
-	port := freePort(t)
+	port := porttest.Free(t)
 	startsSim(t, port, tightSlots)
 	offerSim(t, port)
 	before := serving(t, port)
@@ -265,7 +266,7 @@ func TestE2EAutoRestartsInPlace(t *testing.T) {
 func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	env := ownState(t)
 	_, state, _ := strings.Cut(env[0], "=")
-	port := freePort(t)
+	port := porttest.Free(t)
 	startsSim(t, port, tightSlots)
 	offerSim(t, port)
 	before := serving(t, port).Identity()
@@ -328,7 +329,7 @@ func TestE2EChangesThatFail(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := ownState(t)
-			port := freePort(t)
+			port := porttest.Free(t)
 			path, err := named()
 			if err != nil {
 				t.Fatal(err)
@@ -394,7 +395,7 @@ echo $! >"$DIR/pid"
 // The script of a deployment, on a server that a program restarts.
 func TestE2EDeployScript(t *testing.T) {
 	env := append(os.Environ(), ownState(t)...)
-	port := freePort(t)
+	port := porttest.Free(t)
 	path, err := named()
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
 // engine is a real server that a shell started in its background, the way in which
@@ -44,7 +46,7 @@ func engines(t *testing.T) []func(*testing.T, string) *engine {
 func startVLLM(t *testing.T, script string) *engine {
 	t.Helper()
 	dir := installation(t)
-	s := &vllm{port: freePort(t), args: []string{"--max-num-seqs", "16"}}
+	s := &vllm{port: porttest.Free(t), args: []string{"--max-num-seqs", "16"}}
 	python := filepath.Join(dir, "venv", "bin", "python")
 	// Wrapper, API server, EngineCore, Worker.
 	return wrapped(t, &engine{vllm: s, name: "vLLM", levels: 4}, script, append([]string{python}, s.command(dir)...))
@@ -60,7 +62,7 @@ func startLlamaCPP(t *testing.T, script string) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &vllm{port: freePort(t)}
+	s := &vllm{port: porttest.Free(t)}
 	return wrapped(t, &engine{vllm: s, name: "llama.cpp", levels: 2}, script, []string{
 		filepath.Join(dir, "venv", "bin", "python"), serve, filepath.Join(dir, "model.gguf"), strconv.Itoa(s.port),
 	})

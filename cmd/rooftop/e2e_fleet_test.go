@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
 )
 
@@ -48,7 +49,7 @@ func scrapable(t *testing.T, servers []scrapedServer) (targets []string, byName 
 	byName = map[string]*scrapedServer{}
 	for i := range servers {
 		s := &servers[i]
-		port := strconv.Itoa(freePort(t))
+		port := strconv.Itoa(porttest.Free(t))
 		server := spawn(t, append(append([]string{"sim"}, s.sim...), "--sim-startup-time", "1s", "--port", port)...)
 		address := "127.0.0.1:" + port
 		targets, byName[address] = append(targets, address), s
@@ -81,7 +82,7 @@ func scraping(t *testing.T, programs, name string, interval time.Duration, targe
 		"Prometheus":      {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address="},
 		"VictoriaMetrics": {"victoria-metrics", "-promscrape.config=" + config, "-storageDataPath=" + filepath.Join(dir, "data"), "-httpListenAddr="},
 	}[name]
-	address := "127.0.0.1:" + strconv.Itoa(freePort(t))
+	address := "127.0.0.1:" + strconv.Itoa(porttest.Free(t))
 	argv[len(argv)-1] += address
 	cmd := exec.Command(filepath.Join(programs, "root", "usr", "bin", argv[0]), argv[1:]...)
 	if err := cmd.Start(); err != nil {
@@ -156,7 +157,7 @@ func TestE2EFleet(t *testing.T) {
 	}
 	tool := filepath.Join(programs, "root", "usr", "bin", "promtool")
 	t.Run("exporter", func(t *testing.T) {
-		address := "127.0.0.1:" + strconv.Itoa(freePort(t))
+		address := "127.0.0.1:" + strconv.Itoa(porttest.Free(t))
 		spawn(t, "exporter", "--prometheus", stores["Prometheus"], "--since", "85s", "--listen", address)
 		page := ""
 		for began := time.Now(); !strings.Contains(page, "rooftop_diagnosis_timestamp_seconds "); time.Sleep(200 * time.Millisecond) {

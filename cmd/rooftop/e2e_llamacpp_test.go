@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
 // llamaServer starts Debian's llama-server on a small model with one thread, and stops it at the end of the test.
@@ -24,7 +26,7 @@ func llamaServer(t *testing.T, args ...string) *vllm {
 	if _, err := binary(); err != nil {
 		t.Fatal(err)
 	}
-	s := &vllm{port: freePort(t), log: filepath.Join(t.TempDir(), "llama-server.log"), gone: make(chan struct{})}
+	s := &vllm{port: porttest.Free(t), log: filepath.Join(t.TempDir(), "llama-server.log"), gone: make(chan struct{})}
 	cmd := exec.Command(program, append([]string{
 		"-m", filepath.Join(ggml, "models", "tiny.gguf"), "--host", "127.0.0.1", "--port", strconv.Itoa(s.port), "--metrics", "--threads", "1",
 	}, args...)...)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
 // agent is an agent's program with rooftop as its server of tools.
@@ -60,7 +62,7 @@ func (a *agent) use(tool string, args map[string]any) (text string, document map
 // that is not, which is put back.
 func TestE2EAutoAgent(t *testing.T) {
 	env := ownState(t)
-	port := freePort(t)
+	port := porttest.Free(t)
 	startsSim(t, port, tightSlots)
 	offerSim(t, port)
 	a := startAgent(t, env, "--allow-changes", url(port))

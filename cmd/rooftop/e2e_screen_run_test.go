@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
 )
 
@@ -210,7 +211,7 @@ func TestE2EScreenContinues(t *testing.T) {
 // startSimulated starts a server that has too few slots, with load.
 func startSimulated(t *testing.T) *simulated {
 	t.Helper()
-	s := &simulated{t: t, port: freePort(t)}
+	s := &simulated{t: t, port: porttest.Free(t)}
 	s.start(fewSlots)
 	s.load = spawn(t, "load", "--url", s.url(), "--clients", simClients, "--prompt-tokens", "100-300", "--output-tokens", "50-150",
 		"--stagger", "1s", "--duration", "0")

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
 )
 
@@ -246,7 +247,7 @@ func TestE2EScreen(t *testing.T) {
 
 // TestE2EScreenServer meets servers that are not there, appear, and go.
 func TestE2EScreenServer(t *testing.T) {
-	server := &simulated{t: t, port: freePort(t)}
+	server := &simulated{t: t, port: porttest.Free(t)}
 	x := openScreen(t, 80, 24)
 	x.started("Looking for an inference server", "tune", "--url", server.url())
 	looking := x.Await(server.url(), soon)

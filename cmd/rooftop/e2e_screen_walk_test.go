@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
 )
 
@@ -91,7 +92,7 @@ func (w *walk) judged(pattern, name string) string {
 // goes on from there instead.
 func TestE2EWalk(t *testing.T) {
 	x := openScreen(t, 80, 24)
-	w := &walk{screen: x, t: t, port: freePort(t)}
+	w := &walk{screen: x, t: t, port: porttest.Free(t)}
 	w.restart("4")
 	warmUp(t, w.server.url(), "", chat(32))
 	g := offer(t, w.server.url(), "", chat(32))

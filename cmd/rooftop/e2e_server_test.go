@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -63,16 +62,6 @@ func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithDeadline(t.Context(), deadline.Add(-cleanupTime))
 	t.Cleanup(cancel)
 	return ctx
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // startServer starts vLLM with the given flags, waits until it is healthy and

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
 // startSGLang starts a real SGLang with the given flags and ends it at the end of the test.
@@ -24,7 +26,7 @@ func startSGLang(t *testing.T, args ...string) *vllm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &vllm{port: freePort(t), args: args, log: filepath.Join(t.TempDir(), "sglang.log"), gone: make(chan struct{})}
+	s := &vllm{port: porttest.Free(t), args: args, log: filepath.Join(t.TempDir(), "sglang.log"), gone: make(chan struct{})}
 	cmd := exec.Command(serve, append([]string{dir, strconv.Itoa(s.port)}, args...)...)
 	cmd.Env = serverEnvironment()
 	s.start(t, cmd)

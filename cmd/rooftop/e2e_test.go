@@ -28,6 +28,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 )
 
@@ -101,7 +102,7 @@ func judge(t *testing.T, r recommendation, before, after reading) float64 {
 
 func TestE2EConcurrencySaturation(t *testing.T) {
 	load := chat(32)
-	port := freePort(t)
+	port := porttest.Free(t)
 	s := startServer(t, port, "--max-num-seqs", "4")
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)
@@ -171,7 +172,7 @@ func TestE2EConcurrencySaturation(t *testing.T) {
 
 func TestE2EKVPressure(t *testing.T) {
 	load := loadgen.Load{Clients: 32, PromptTokens: loadgen.Fixed(200), OutputTokens: loadgen.Fixed(400), Style: loadgen.Characters, Stagger: 2 * time.Second, Seed: 2}
-	port := freePort(t)
+	port := porttest.Free(t)
 	s := startServer(t, port, "--num-gpu-blocks-override", "64")
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)
@@ -220,7 +221,7 @@ func TestE2EPrefixCachingOff(t *testing.T) {
 		Clients: 2, PromptTokens: loadgen.Fixed(860), OutputTokens: loadgen.Fixed(64), SharedPrefixTokens: 800, Think: loadgen.Always(200 * time.Millisecond),
 		Style: loadgen.Characters, Stagger: time.Second, Seed: 3,
 	}
-	port := freePort(t)
+	port := porttest.Free(t)
 	s := startServer(t, port, "--max-num-seqs", "16", "--no-enable-prefix-caching")
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)
@@ -260,7 +261,7 @@ func TestE2EPrefixCachingOff(t *testing.T) {
 }
 
 func TestE2EOrdinaryServer(t *testing.T) {
-	port := freePort(t)
+	port := porttest.Free(t)
 	flags := []string{"--max-num-seqs", "32"}
 	s := launch(t, port, nil, flags...)
 	// Two of the cases below start the server again.
@@ -437,7 +438,7 @@ node_load1 0.21
 	}))
 	defer other.Close()
 	for _, tc := range []struct{ name, url, says string }{
-		{"wrong port", fmt.Sprintf("http://127.0.0.1:%d/metrics", freePort(t)), ""},
+		{"wrong port", fmt.Sprintf("http://127.0.0.1:%d/metrics", porttest.Free(t)), ""},
 		{"another exporter", other.URL + "/metrics", "vLLM"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 )
@@ -57,7 +58,7 @@ func (s *vllm) fallsIll(t *testing.T, signal syscall.Signal, long time.Duration,
 // minutes later. The next servers are measured meanwhile.
 func TestE2EIllEngine(t *testing.T) {
 	load := chat(11)
-	s := launch(t, freePort(t), []string{"VLLM_KEEP_ALIVE_ON_ENGINE_DEATH=1"}, "--max-num-seqs", "3")
+	s := launch(t, porttest.Free(t), []string{"VLLM_KEEP_ALIVE_ON_ENGINE_DEATH=1"}, "--max-num-seqs", "3")
 	t.Cleanup(s.stop)
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)
@@ -133,7 +134,7 @@ func (c *hiddenLimit) diagnosed(t *testing.T) {
 		flags = append(flags, name+"="+writeAdapter(t, name))
 		c.load.Adapters = append(c.load.Adapters, loadgen.Weighted{Model: name, Weight: 1})
 	}
-	s := startServer(t, freePort(t), flags...)
+	s := startServer(t, porttest.Free(t), flags...)
 	warmUp(t, s.url(), "", c.load)
 	g := offer(t, s.url(), "", c.load)
 	s.settle(t, 4*time.Second)

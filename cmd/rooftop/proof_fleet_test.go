@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 )
 
@@ -43,7 +44,7 @@ func TestProofFleet(t *testing.T) {
 	if programs == "" {
 		t.Fatal("ROOFTOP_E2E_PROMETHEUS is not set: run .ci/install-prometheus and give its last line")
 	}
-	vllm := startServer(t, freePort(t), "--max-num-seqs", "4")
+	vllm := startServer(t, porttest.Free(t), "--max-num-seqs", "4")
 	offer(t, vllm.url(), "", loadgen.Load{Clients: 16, PromptTokens: loadgen.Fixed(60), OutputTokens: loadgen.Fixed(60), Style: loadgen.Characters, Stagger: time.Second, Seed: 1})
 	servers := append(slices.Clone(scrapedServers), moreScraped...)
 	for i := range servers {

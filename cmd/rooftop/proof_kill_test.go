@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
 // TestProofKilled kills rooftop during changes to a real vLLM with a separate engine process: after
@@ -41,7 +43,7 @@ func realVictim(t *testing.T, inPlace bool) *victim {
 		t.Fatal(err)
 	}
 	dir := installation(t)
-	v := &victim{t: t, dir: t.TempDir(), port: freePort(t), rooftop: program, mark: "vllm.entrypoints.openai.api_server", starts: startTimeout}
+	v := &victim{t: t, dir: t.TempDir(), port: porttest.Free(t), rooftop: program, mark: "vllm.entrypoints.openai.api_server", starts: startTimeout}
 	v.argv = []string{
 		filepath.Join(dir, "venv", "bin", "python"), "-m", v.mark,
 		"--model", filepath.Join(dir, "..", "model"), "--load-format", "dummy", "--enforce-eager",

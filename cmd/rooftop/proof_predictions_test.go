@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
@@ -107,7 +108,7 @@ func (w *workload) diagnosed(t *testing.T, flags []string) replayed {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); err != nil {
-		server := launch(t, freePort(t), nil, flags...)
+		server := launch(t, porttest.Free(t), nil, flags...)
 		defer server.stop()
 		warmUp(t, server.url(), "", w.load)
 		g := offer(t, server.url(), "", w.load)

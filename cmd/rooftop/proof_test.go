@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -87,7 +88,7 @@ type started struct {
 func (w *workload) try(t *testing.T, flags []string) (s started) {
 	s.Flags = flags
 	ok := t.Run(strings.Join(append([]string{w.name}, flags...), " "), func(t *testing.T) {
-		server := startServer(t, freePort(t), flags...)
+		server := startServer(t, porttest.Free(t), flags...)
 		warmUp(t, server.url(), "", w.load)
 		g := offer(t, server.url(), "", w.load)
 		server.settle(t, proofSettle)
@@ -113,7 +114,7 @@ type changes struct {
 // tuned lets rooftop tune the server from the bad start.
 func (w *workload) tuned(t *testing.T, more ...string) changes {
 	t.Helper()
-	port := freePort(t)
+	port := porttest.Free(t)
 	server := launch(t, port, nil, w.bad...)
 	warmUp(t, server.url(), "", w.load)
 	g := offer(t, server.url(), "", w.load)
@@ -334,7 +335,7 @@ func TestProofPlacebo(t *testing.T) {
 
 // placebos restarts a server and lets rooftop follow.
 func (w *workload) placebos(t *testing.T) changes {
-	port := freePort(t)
+	port := porttest.Free(t)
 	url := fmt.Sprintf("http://127.0.0.1:%d", port)
 	server := launch(t, port, nil, append(slices.Clone(w.bad), "--max-logprobs", "20")...)
 	warmUp(t, url, "", w.load)

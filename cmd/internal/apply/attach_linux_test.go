@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
@@ -45,7 +46,7 @@ func begunBy(t *testing.T, l *launcher.Launch, program string) *elsewhere {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &elsewhere{port: freePort(t), log: filepath.Join(t.TempDir(), "vllm.log")}
+	s := &elsewhere{port: porttest.Free(t), log: filepath.Join(t.TempDir(), "vllm.log")}
 	l.Argv = slices.Concat([]string{program, "serve", "m", "--port", strconv.Itoa(s.port)}, l.Argv)
 	if err := os.WriteFile(s.log, []byte("what was there before\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -337,7 +338,7 @@ func TestAttachKeepsAPipe(t *testing.T) {
 	}
 	defer r.Close()
 	l := usual(t, "--max-num-seqs", "4")
-	port := freePort(t)
+	port := porttest.Free(t)
 	l.Argv = slices.Concat([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, l.Argv)
 	if _, err := h.start(l, [3]*os.File{nil, w, w}, nil, func(journal.Process) error { return nil }); err != nil {
 		t.Fatal(err)
@@ -365,7 +366,7 @@ func TestAttachKeepsAPipe(t *testing.T) {
 // A server that something starts again by itself is left to that.
 func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := porttest.Free(t)
 	script := fmt.Sprintf("for i in 1 2; do %s serve m --port %d --max-num-seqs 4; done", program(t), port)
 	loop := exec.Command("sh", "-c", script)
 	loop.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

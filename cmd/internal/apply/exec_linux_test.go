@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
@@ -70,7 +71,7 @@ func testPlan(n *notebook) Plan {
 // started is a fake server that rooftop started.
 func started(t *testing.T, n *notebook, args ...string) (*Exec, int) {
 	t.Helper()
-	port := freePort(t)
+	port := porttest.Free(t)
 	e, err := NewExec(append([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, args...), testPlan(n))
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +213,7 @@ func TestExecDoesNothingThatIsNotWrittenDown(t *testing.T) {
 // TestExecLeavesNoServerThatIsNotWrittenDown: the first start has no server to go back to.
 func TestExecLeavesNoServerThatIsNotWrittenDown(t *testing.T) {
 	t.Parallel()
-	n, port := newNotebook(t), freePort(t)
+	n, port := newNotebook(t), porttest.Free(t)
 	n.full = journal.Ready
 	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, testPlan(n))
 	if err != nil {
@@ -335,7 +336,7 @@ func TestExecRefusesATakenPort(t *testing.T) {
 func TestExecStartFails(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
-	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(freePort(t)), "--max-num-seqs", strconv.Itoa(slotsRefused)}, testPlan(n))
+	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(porttest.Free(t)), "--max-num-seqs", strconv.Itoa(slotsRefused)}, testPlan(n))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -182,7 +183,7 @@ func TestHookMayTakeItsTimeWhileTheServerAnswers(t *testing.T) {
 func TestHookWithoutAServer(t *testing.T) {
 	t.Parallel()
 	h, _, calls := hooked(t, "")
-	h.plan.Ready.URL = fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
+	h.plan.Ready.URL = fmt.Sprintf("http://127.0.0.1:%d", porttest.Free(t))
 	h.plan.Ready.Within = time.Second
 	got := h.Apply(t.Context(), slots(4, 8))
 	if got.Back || !strings.Contains(got.Err, "/health did not answer within 1s") || len(told(t, calls)) != 2 {

@@ -257,17 +257,6 @@ func program(t *testing.T) string {
 	return path
 }
 
-// freePort is one that nobody listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // stateOf asks a fake server about itself.
 func stateOf(t *testing.T, port int) fakeState {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
@@ -40,7 +41,7 @@ func TestAttachTellsATwinFromAComeback(t *testing.T) {
 // A loop that pauses is seen while rooftop's own server is starting: that one makes way.
 func TestAttachMakesWayForAServerThatComesBackLater(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := porttest.Free(t)
 	vllm := program(t)
 	script := fmt.Sprintf("%[1]s serve m --port %[2]d --max-num-seqs 4; sleep 1; FAKE=late %[1]s serve m --port %[2]d --max-num-seqs 4", vllm, port)
 	loop := exec.Command("sh", "-c", script)
