@@ -70,6 +70,7 @@ type Facts struct {
 	// from the lengths of prompts and the tokens of steps, else absent.
 	LongPrompt           stat.Opt
 	MaxNumBatchedTokens  Fact[int]
+	LongPrefillThreshold Fact[int] // tokens of one prompt in a step, at most; 0 is no limit
 	MaxModelLen          Fact[int]
 	TensorParallel       Fact[int]
 	PipelineParallel     Fact[int]

@@ -60,21 +60,6 @@ func removeFlag(f *engine.Facts, flag string) string {
 	return fmt.Sprintf("restart vLLM without %s", flag)
 }
 
-// mentionedValue returns the value of a flag on a command line, "" if it has none.
-func mentionedValue(launch, flag string) string {
-	words := strings.Fields(launch)
-	for i, word := range words {
-		switch name, value, joined := strings.Cut(word, "="); {
-		case !mentions(name, flag):
-		case joined:
-			return value
-		case i+1 < len(words):
-			return words[i+1]
-		}
-	}
-	return ""
-}
-
 // mentions reports whether a command line has the flag, with dashes or underscores.
 func mentions(launch, flag string) bool {
 	name := strings.ReplaceAll(strings.TrimPrefix(flag, "--"), "_", "-")

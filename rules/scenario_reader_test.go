@@ -127,6 +127,8 @@ func (c *scenario) setFacts(words []string) error {
 			f.MaxNumBatchedTokens = engine.Know(int(n), engine.FromDefault, "")
 		case "budget":
 			f.MaxNumBatchedTokens = know(int(n))
+		case "prefill_threshold":
+			f.LongPrefillThreshold = know(int(n))
 		case "tp":
 			f.TensorParallel = know(int(n))
 		case "dp":

@@ -288,20 +288,24 @@ func concludeLongPrompt(r *engine.Run, p pool, f *engine.Finding) {
 			waiting+" waited meanwhile, although slots and KV blocks were free, and no prompt was completed"))
 	addKnownEvidence(f, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+figure.PercentSign(p.usage.V)+" full"))
 	const flag = "--long-prefill-token-threshold"
+	when := ", also where it is alone"
+	if v := r.Facts.EngineVersion; v.Known && !engine.OlderThan(v.Value, "0.32") {
+		when = " while others run or wait" // vllm/v1/core/sched/scheduler.py: no threshold for the only request
+	}
 	to := max(1, int(budget)/longParts)
 	if b := r.Facts.BlockSize; b.Known && b.Value > usualBlock {
 		to = max(to, b.Value) // vLLM refuses less where blocks of state-space layers are aligned
 	}
 	fix := flagFix(r.Facts, flag, "", strconv.Itoa(to), engine.FromDefault,
 		fmt.Sprintf("A prompt of %s takes all of each step's %s until it is computed, and no other is begun. With the threshold it takes %s of each, and the others go on.", length, figure.Counted(budget, "token"), figure.Whole(float64(to))),
-		fmt.Sprintf("a prompt of more than %d tokens takes up to %s times the steps, also where it is alone", to, figure.Count(budget/float64(to))),
+		fmt.Sprintf("a prompt of more than %d tokens takes up to %s times the steps%s", to, figure.Count(budget/float64(to)), when),
 		"more steps have a part of a prompt: the mean inter-token latency rises")
 	fix.Predicted = []engine.Prediction{{Metric: metricThroughput, Unit: "ratio"}}
 	fix.Why += " Time to first token falls; the gain of output is unknown until tried."
 	reject(fix, "--max-num-batched-tokens", "a larger step gives the long prompt a larger part of it, and every stream a longer pause")
-	switch set := mentionedValue(r.Facts.Launch, flag); {
-	case set != "" && set != "0":
-		fix.Withheld = flag + " is " + set + " already: a smaller one, or a server of their own for such prompts, leaves more to the others"
+	switch set := r.Facts.LongPrefillThreshold.Value; {
+	case set > 0:
+		fix.Withheld = fmt.Sprintf("%s is %d already: a smaller one, or a server of their own for such prompts, leaves more to the others", flag, set)
 	case longSteps*float64(to) > budget:
 		fix.Withheld = fmt.Sprintf("blocks of %d tokens leave no smaller part of a step", to)
 	}

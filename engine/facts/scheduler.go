@@ -37,6 +37,7 @@ func (r *resolver) scheduler() {
 	}
 	f.MaxNumSeqs = r.perRank(f.MaxNumSeqs)
 	f.MaxNumBatchedTokens = r.perRank(r.doubled(lookup(r, "max_num_batched_tokens", "", asInt)))
+	f.LongPrefillThreshold = lookup(r, "long_prefill_token_threshold", "", asInt)
 	f.PrefixCaching = lookup(r, "enable_prefix_caching", r.cache.EnablePrefixCaching, asBool)
 	f.ChunkedPrefill = lookup(r, "enable_chunked_prefill", r.cache.ChunkedPrefill, asBool)
 	f.EnforceEager = lookup(r, "enforce_eager", "", asBool)
