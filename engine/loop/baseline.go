@@ -105,8 +105,10 @@ func (b *baselines) restore(diagnosis *engine.Diagnosis, measured baselineData) 
 const excludedTail = 2
 
 // renew adds the last completed stretch to the baseline. A stretch that differs by more than
-// verdicts required is a different load or state of the server: if the next stretch agrees
-// with it, the baseline begins there, unless a restart explains it.
+// verdicts required waits for the next. If that agrees with it, the load or the state of the
+// server is a different one, and the baseline begins there, unless a restart explains it. If
+// the next differs from both, the load varies from one stretch to the next, and what waited
+// belongs to the baseline.
 func (b *baselines) renew() {
 	r := &b.renewal
 	windows := b.current.windowsFrom(r.from)
@@ -124,23 +126,27 @@ func (b *baselines) renew() {
 	}
 	d, more := b.diagnose(part), measured.Slices(part)
 	data, isFar := &b.measured, differsMuch(b.diagnosis, d)
+	add, until := slices.Concat(r.outlierSlices, more), windowsEnd(part)
 	if isFar && (r.outlier == nil || differsMuch(r.outlier, d)) {
-		data.latest = measured.Append(data.latest, r.outlierSlices, b.plan.Longest)
+		add, until = r.outlierSlices, part[0].Start
 		r.outlier, r.outlierSlices, r.outlierSince = d, more, part[0].Index
-		return
-	}
-	if isFar {
-		r.since = r.outlierSince
-		if !b.differsByRestart(slices.Concat(r.outlierSlices, more)) {
-			data.earlier, data.latest, data.spreadUnknown = nil, nil, false
-			b.inconclusive = nil
+		if add == nil {
+			return
 		}
+	} else {
+		if isFar {
+			r.since = r.outlierSince
+			if !b.differsByRestart(add) {
+				data.earlier, data.latest, data.spreadUnknown = nil, nil, false
+				b.inconclusive = nil
+			}
+		}
+		r.outlier, r.outlierSlices = nil, nil
 	}
-	data.latest = measured.Append(data.latest, slices.Concat(r.outlierSlices, more), b.plan.Longest)
+	r.until = until
+	data.latest = measured.Append(data.latest, add, b.plan.Longest)
 	data.host = b.current.host.mean()
-	r.outlier, r.outlierSlices = nil, nil
-	r.until = windowsEnd(part)
-	renewed := b.renewedWindows(r.until)
+	renewed := b.renewedWindows(until)
 	b.diagnosis, b.filling = b.diagnose(renewed), poolFilling(renewed)
 	b.auto.unasked = 0
 	b.measureSpread()

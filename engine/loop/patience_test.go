@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -141,16 +142,34 @@ func longBaseline(t *testing.T) *rig {
 	return r
 }
 
-// TestABaselineThatIsNeverTheSameEnds has output that halves every other minute.
+// TestABaselineThatIsNeverTheSameEnds has output that falls, and rises again, as soon as a baseline agrees with itself.
 func TestABaselineThatIsNeverTheSameEnds(t *testing.T) {
 	r := longBaseline(t)
 	for began := r.now; r.done == nil && r.now < began+15*time.Minute; {
 		r.server.limit = 100 - r.server.limit
-		r.run(13 * time.Second)
+		r.run(50 * time.Second)
 	}
 	if r.done == nil || r.done.ExitCode != 4 || !strings.Contains(r.done.Reason, "the load changes too much") {
 		r.dump()
 		t.Errorf("ended with %+v", r.done)
+	}
+}
+
+// TestALoadThatVariesFromStretchToStretchIsABaseline has output in the last third of each 28 s only, so that stretches
+// of 20 s differ from the first and from each other.
+func TestALoadThatVariesFromStretchToStretchIsABaseline(t *testing.T) {
+	r := ready(t, "--max-num-seqs 64")
+	tokens := func() float64 { return r.loop.Snapshot().Baseline.Quantity("generation_tokens_per_s").Value.V }
+	first := tokens()
+	for began := r.now; r.now < began+8*time.Minute; {
+		r.server.limit = 0
+		if (r.now-began)%(28*time.Second) < 19*time.Second {
+			r.server.limit = 20
+		}
+		r.run(time.Second)
+	}
+	if got, want := tokens(), (9*first+19*20)/28; math.Abs(got/want-1) > 0.2 {
+		t.Errorf("baseline of %.0f tok/s, at first %.0f, want %.0f", got, first, want)
 	}
 }
 
