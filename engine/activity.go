@@ -6,13 +6,17 @@ import "github.com/rooftop-dev/rooftop/engine/stat"
 const (
 	activeKV      = 0.30 // share of the KV pool
 	activeGPUUtil = 0.20 // share of time
+	// poolFills is how much more of the KV pool is in use at the end of a window than on
+	// average: more than the average's rounding, and less than a block of any pool.
+	poolFills = 1e-6
 )
 
 // active reports whether the server did real work in the window: the second tier of
 // evaluation. With a readable GPU it applies the documented condition, running > 0 and
 // (KV > 30 % or GPU > 20 %), leaving out an absent operand. Without a GPU most loaded CPU
-// and small-context servers would count as idle, so running > 0 with moving tokens is
-// enough (docs/decisions.md 1).
+// and small-context servers would count as idle, so running > 0 is enough with moving
+// tokens, or with a pool that fills: a prompt of several steps moves tokens in its last
+// (docs/decisions.md 1).
 func active(w *Window) bool {
 	if w.Running.Or(0) <= 0 || w.Asleep {
 		return false
@@ -22,7 +26,7 @@ func active(w *Window) bool {
 		if !generated.OK && !prompt.OK {
 			return !w.KV.OK || w.KV.V > activeKV
 		}
-		return generated.Or(0) > 0 || prompt.Or(0) > 0
+		return generated.Or(0) > 0 || prompt.Or(0) > 0 || w.KV.OK && w.KVLast.Or(0) > w.KV.V+poolFills
 	}
 	return w.GPUBusy.V > activeGPUUtil || w.KV.Or(0) > activeKV
 }

@@ -235,21 +235,26 @@ func TestActiveGate(t *testing.T) {
 		kv      stat.Opt
 		util    stat.Opt // absent: no GPU
 		tokens  float64  // per poll
+		fills   float64  // share of the pool per poll
 		want    bool
 	}{
-		{"gpu busy", 2, stat.Some(0.1), stat.Some(0.5), 10, true},
-		{"kv in use", 2, stat.Some(0.4), stat.Some(0.1), 10, true},
-		{"gpu readable, neither arm", 2, stat.Some(0.1), stat.Some(0.1), 10, false},
-		{"limits are exclusive", 2, stat.Some(0.30), stat.Some(0.20), 10, false},
-		{"kv absent, other arm decides", 2, stat.None, stat.Some(0.5), 10, true},
-		{"nothing running", 0, stat.Some(0.9), stat.Some(0.9), 10, false},
-		{"no gpu, tokens move", 2, stat.Some(0.01), stat.None, 10, true},
-		{"no gpu, nothing moves", 2, stat.Some(0.9), stat.None, 0, false},
+		{"gpu busy", 2, stat.Some(0.1), stat.Some(0.5), 10, 0, true},
+		{"kv in use", 2, stat.Some(0.4), stat.Some(0.1), 10, 0, true},
+		{"gpu readable, neither arm", 2, stat.Some(0.1), stat.Some(0.1), 10, 0, false},
+		{"limits are exclusive", 2, stat.Some(0.30), stat.Some(0.20), 10, 0, false},
+		{"kv absent, other arm decides", 2, stat.None, stat.Some(0.5), 10, 0, true},
+		{"nothing running", 0, stat.Some(0.9), stat.Some(0.9), 10, 0, false},
+		{"no gpu, tokens move", 2, stat.Some(0.01), stat.None, 10, 0, true},
+		{"no gpu, nothing moves", 2, stat.Some(0.9), stat.None, 0, 0, false},
+		{"no gpu, the pool fills", 2, stat.Some(0.1), stat.None, 0, 0.01, true},
+		{"no gpu, nothing runs as the pool fills", 0, stat.Some(0.1), stat.None, 0, 0.01, false},
+		{"gpu idle, the pool fills", 2, stat.Some(0.1), stat.Some(0.1), 0, 0.01, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			samples := ticks(9, poll, func(i int, at time.Duration) *Page {
-				p := pageAt(at, c.running, 0, c.kv.V, c.tokens*float64(i))
-				p.Gauges[GaugeKVUsage], p.KVUsageMax = c.kv, c.kv
+				kv := c.kv.Plus(stat.Some(c.fills * float64(i)))
+				p := pageAt(at, c.running, 0, kv.V, c.tokens*float64(i))
+				p.Gauges[GaugeKVUsage], p.KVUsageMax = kv, kv
 				return p
 			})
 			if c.util.OK {
