@@ -104,8 +104,8 @@ func (b *baselines) restore(diagnosis *engine.Diagnosis, measured baselineData) 
 // waits for a change: a server that is being stopped drains its requests.
 const excludedTail = 2
 
-// renew adds the last completed stretch to the baseline. A stretch that differs by more than
-// verdicts required waits for the next. If that agrees with it, the load or the state of the
+// renew adds the last completed stretch to the baseline. A stretch that is far from all of the
+// baseline's waits for the next. If that agrees with it, the load or the state of the
 // server is a different one, and the baseline begins there, unless a restart explains it. If
 // the next differs from both, the load varies from one stretch to the next, and what waited
 // belongs to the baseline.
@@ -125,7 +125,7 @@ func (b *baselines) renew() {
 		return // a stalled server teaches nothing
 	}
 	d, more := b.diagnose(part), measured.Slices(part)
-	data, isFar := &b.measured, differsMuch(b.diagnosis, d)
+	data, isFar := &b.measured, b.isFar(d, more)
 	add, until := slices.Concat(r.outlierSlices, more), windowsEnd(part)
 	if isFar && (r.outlier == nil || differsMuch(r.outlier, d)) {
 		add, until = r.outlierSlices, part[0].Start
@@ -162,6 +162,16 @@ func (b *baselines) renewedWindows(until time.Duration) []engine.Window {
 		n--
 	}
 	return latestWindows(windows[:n], b.plan.Longest)
+}
+
+// isFar reports whether the throughput of a stretch differs from that of each stretch of the
+// baseline as much as between different loads.
+func (b *baselines) isFar(d *engine.Diagnosis, stretch verdict.Incarnation) bool {
+	rates, now := measured.Rates(b.measured.latest, b.plan.Measure), measured.Rates(stretch, b.plan.Measure)
+	if len(rates) == 0 || len(now) == 0 {
+		return differsMuch(b.diagnosis, d)
+	}
+	return now[0] > (1+effect.ThroughputShift)*slices.Max(rates) || now[0] < (1-effect.ThroughputShift)*slices.Min(rates)
 }
 
 // differsMuch reports whether the throughput of two measurements differs as much as between

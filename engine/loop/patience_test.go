@@ -171,6 +171,9 @@ func TestALoadThatVariesFromStretchToStretchIsABaseline(t *testing.T) {
 	if got, want := tokens(), (9*first+19*20)/28; math.Abs(got/want-1) > 0.2 {
 		t.Errorf("baseline of %.0f tok/s, at first %.0f, want %.0f", got, first, want)
 	}
+	if d := r.loop.Snapshot().Baseline.Duration; d < 4*time.Minute {
+		t.Errorf("baseline of %v after eight minutes: it began anew", d)
+	}
 }
 
 // TestAPauseOutlastsTheBaseline has a person pause the run for longer than the baseline may take.

@@ -68,6 +68,24 @@ func Length(start verdict.Incarnation) time.Duration {
 	return sum
 }
 
+// Rates returns the generated tokens per second of each stretch of this length in a start, of
+// the whole start if it is shorter; nil if a slice has none.
+func Rates(start verdict.Incarnation, stretch time.Duration) []float64 {
+	var rates []float64
+	tokens, length := 0.0, time.Duration(0)
+	for i := range start {
+		if !start[i].Tokens.OK {
+			return nil
+		}
+		tokens, length = tokens+start[i].Tokens.V, length+start[i].Length
+		if length >= stretch-engine.WindowSlack || i == len(start)-1 && rates == nil {
+			rates = append(rates, tokens/length.Seconds())
+			tokens, length = 0, 0
+		}
+	}
+	return rates
+}
+
 // Append appends slices and drops the oldest beyond a total duration.
 func Append(start, more verdict.Incarnation, most time.Duration) verdict.Incarnation {
 	out := slices.Concat(start, more)
