@@ -8,6 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop/search"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // autopilot decides the next action of an automatic run.
@@ -116,8 +117,8 @@ func (p *autopilot) limitReached() string {
 	return cmp.Or(p.budget.exhaustedLimit(), p.budget.hoursTooShort())
 }
 
-// baselineTooUncertain reports whether the baseline is too uncertain for the predicted gain,
-// and records since when.
+// baselineTooUncertain reports whether the baseline is too uncertain for the predicted gain, or
+// where r is nil to end with what it says, and records since when.
 func (p *autopilot) baselineTooUncertain(r *engine.Recommendation) bool {
 	switch why, _ := p.baseline.lacking(r); {
 	case p.changeInPlace(), why == "":
@@ -144,6 +145,11 @@ func (p *autopilot) extendBaseline(r *engine.Recommendation) {
 		p.conclude(reason, exitNothing)
 		return
 	}
+	p.measureLonger(r, until)
+}
+
+// measureLonger waits until the kept configuration is measured well enough, or the time is over.
+func (p *autopilot) measureLonger(r *engine.Recommendation, until time.Duration) {
 	why, most := p.baseline.lacking(r)
 	p.waitFor(until, most, "measuring "+p.keptName()+" for longer, "+why)
 }
@@ -224,6 +230,8 @@ func (p *autopilot) conclude(reason string, code int) {
 		p.waitFor(p.since+overdue*p.plan.Longest, p.baseline.inStretches(p.baseline.measuringLeft()), "measuring "+p.keptName()+" again after its restart: the difference is restart noise")
 	case !p.keptIsStable():
 		p.watchKept()
+	case code == exitDone && p.baselineTooUncertain(nil) && p.now < p.uncertainSince+overdue*verdict.LongestBurst:
+		p.measureLonger(nil, p.uncertainSince+overdue*verdict.LongestBurst)
 	default:
 		p.ending.finish(code, reason)
 	}

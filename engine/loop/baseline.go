@@ -309,10 +309,10 @@ func (b *baselines) judging(touch verdict.Touch, p verdict.Plan) verdict.Plan {
 	return p
 }
 
-// lacking returns why the kept configuration must be measured for longer to resolve the predicted gain, as
-// the end of a sentence, and for how long at most under load; "" if it was measured well enough. An
-// uncertainty of a sixth of the gain is the best that a verdict reaches, and half the precision
-// suffices for any.
+// lacking returns why the kept configuration must be measured for longer to resolve the predicted gain, or
+// where r is nil to be left as it is, as the end of a sentence, and for how long at most under load; "" if it
+// was measured well enough. An uncertainty of a sixth of the gain is the best that a verdict reaches, and half
+// the precision suffices for any.
 func (b *baselines) lacking(r *engine.Recommendation) (why string, most time.Duration) {
 	side, short, left := b.measured.side(), verdict.LongestBurst-engine.WindowSlack, b.measuringLeft()
 	for _, start := range side.Incarnations {
@@ -323,7 +323,7 @@ func (b *baselines) lacking(r *engine.Recommendation) (why string, most time.Dur
 		return "", 0
 	case b.filling:
 		return "because the KV pool is still filling", b.inStretches(left)
-	case b.selfUncertainty(&side) > max(b.precision()/2, gainToTell(r.Predicted, b.plan.Goal)/6):
+	case r != nil && b.selfUncertainty(&side) > max(b.precision()/2, gainToTell(r.Predicted, b.plan.Goal)/6):
 		return "until the predicted gain can be distinguished from noise", b.inStretches(left)
 	case short > 0:
 		return "to outlast a burst of another workload", b.inStretches(min(left, short))

@@ -132,6 +132,34 @@ func TestABaselineThatIsNeverSureEnds(t *testing.T) {
 	}
 }
 
+// TestNothingToDoOutlastsABurst has an automatic run find nothing in its first 20 s. It measures for 40 s before it ends,
+// and finds what shows by then.
+func TestNothingToDoOutlastsABurst(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		clients float64 // from 20 s on
+		starts  int
+	}{
+		{"nothing more shows", 16, 0},
+		{"requests wait then", 200, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, "--max-num-seqs 24", auto, quiet)
+			r.server.clients = 16
+			r.step(loop.Begin{})
+			r.wait(time.Minute, "waiting", in(loop.PhaseWaiting))
+			r.server.clients = c.clients
+			f := r.ends(30 * time.Minute)
+			if w := r.waited(); len(w) == 0 || !strings.Contains(w[0].Text, "for longer, to outlast a burst of another workload") || r.now < 40*time.Second {
+				t.Errorf("ended after %v, said %+v", r.now, w)
+			}
+			if f.ExitCode != 0 || r.starts != c.starts {
+				t.Errorf("exit %d, %d starts: %s", f.ExitCode, r.starts, f.Reason)
+			}
+		})
+	}
+}
+
 // longBaseline is a run whose baseline must be measured for longer than it can be.
 func longBaseline(t *testing.T) *rig {
 	r := autoRun(t, func(p *loop.Plan) { p.Precision = 0.001 })
