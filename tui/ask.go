@@ -112,29 +112,13 @@ func (m *model) askQuit() tea.Cmd {
 	return nil
 }
 
-// revertsFirst reports whether quitting first reverts the server to the kept configuration. The
-// screen stays until that is done.
-func revertsFirst(s *loop.Snapshot) bool {
-	if s == nil || !s.Auto || !s.CanApply || s.Finished != nil {
-		return false
-	}
-	switch s.Phase {
-	case loop.PhaseWaiting: // a change without gain is reverted with the next change, or now
-		return s.Can[loop.CommandRevert].OK
-	case loop.PhaseApplying, loop.PhaseDown, loop.PhaseSettling, loop.PhaseMeasuring, loop.PhaseWorse, loop.PhaseReverting:
-		return len(s.Iterations) > 0
-	}
-	return false
-}
-
 // underWay returns what quitting now leaves behind, "" if nothing.
 func underWay(s *loop.Snapshot) string {
-	if revertsFirst(s) {
+	if s.RevertsFirst {
 		return "The server runs with a change that is not kept. rooftop reverts it first: one more restart."
 	}
 	const measured = "A change is being measured. The server keeps it, and there is no verdict."
 	return map[loop.Phase]string{
-		loop.PhaseApplying: "The server is restarting. It keeps the new settings; their effect will not be measured.",
 		loop.PhaseDown:     "The server does not answer. It is left as it is; the change will not be measured.",
 		loop.PhaseSettling: measured, loop.PhaseMeasuring: measured,
 		loop.PhaseCanary:    "A canary runs beside the server. It is removed, and there is no verdict.",

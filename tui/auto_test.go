@@ -181,7 +181,7 @@ func TestQuitPutsBackFirst(t *testing.T) {
 		t.Error("nothing is on trial, and it does not quit")
 	}
 	folded := *snapshotNamed(t, "plateau") // what gained nothing runs still
-	folded.Can[loop.CommandRevert] = loop.Availability{OK: true}
+	folded.RevertsFirst = true
 	off, _, _ := testModel(&folded, frame.Options{})
 	if screentest.IsQuit(press(off, "q")) || off.Settings.Over != frame.OverlayAsk {
 		t.Error("what is not kept runs, and it quits without a word")

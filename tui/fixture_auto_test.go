@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -33,6 +34,7 @@ func autoFixtures() []namedSnapshot {
 func onAutopilot(s *loop.Snapshot) *loop.Snapshot {
 	s.Auto = true
 	s.CanApply = true
+	s.RevertsFirst = len(s.Iterations) > 0 && slices.Contains([]loop.Phase{loop.PhaseApplying, loop.PhaseDown, loop.PhaseSettling, loop.PhaseMeasuring, loop.PhaseWorse, loop.PhaseReverting}, s.Phase)
 	s.Limits = loop.Limits{Restarts: 5, Downtime: 10 * time.Minute, UsedStarts: 2, UsedOutages: 42 * time.Second}
 	s.Score = loop.Score{Made: 1, Within: 1, Error: some(0.012)}
 	s.Can[loop.CommandHold] = loop.Availability{OK: true}

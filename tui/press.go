@@ -17,13 +17,16 @@ import (
 // kept.
 const revertingFirst = "reverting first, then the run ends; ctrl+c ends it at once"
 
+// revertsFirst reports whether quitting reverts a change first. The screen stays until that is done.
+func (m *model) revertsFirst() bool { return m.latest != nil && m.latest.RevertsFirst }
+
 // Press handles a key. An interrupt first reverts what is not kept.
 func (m *model) Press(k tea.KeyPressMsg) tea.Cmd {
 	if !frame.Pressed(k, m.Keys.Interrupt) {
 		return m.Handle(k, m.actions, m.pressOver)
 	}
 	m.Changed = true
-	if revertsFirst(m.latest) && !m.interrupted {
+	if m.revertsFirst() && !m.interrupted {
 		m.interrupted = true
 		m.Open(frame.OverlayNone)
 		m.do(loop.CommandQuit, revertingFirst)
@@ -115,7 +118,7 @@ func (m *model) yes() tea.Cmd {
 	d := m.Settings.Ask
 	m.Open(frame.OverlayNone)
 	switch {
-	case d.Command == loop.CommandQuit && revertsFirst(m.latest):
+	case d.Command == loop.CommandQuit && m.revertsFirst():
 		m.interrupted = true
 		m.do(loop.CommandQuit, revertingFirst)
 	case d.Command == loop.CommandQuit:

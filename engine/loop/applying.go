@@ -95,7 +95,7 @@ func (a *applying) noteCauseOfEnd(why string) {
 
 // noteKeptRuns records that the kept configuration runs again.
 func (a *applying) noteKeptRuns() {
-	if it := a.lastIteration(); it != nil && it.End != IterationBroken && a.notKept {
+	if it := a.lastIteration(); it != nil && it.End != IterationBroken && (a.notKept || it.End == IterationOpen) {
 		a.trials.endIteration(IterationReverted)
 	}
 	a.notKept, a.trials.open, a.running = false, false, a.kept

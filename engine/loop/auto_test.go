@@ -369,6 +369,25 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
+// TestQuittingRevertsWhatRooftopChanged quits a run with keys at each point of a change that rooftop makes. What somebody
+// else changed stays: TestQuitCodes.
+func TestQuittingRevertsWhatRooftopChanged(t *testing.T) {
+	for _, when := range []loop.Phase{loop.PhaseApplying, loop.PhaseSettling, loop.PhaseMeasuring} {
+		r := ready(t, "--max-num-seqs 4", withHands)
+		r.press(loop.CommandApply)
+		r.wait(time.Minute, "the change", in(when))
+		if !r.loop.Snapshot().RevertsFirst {
+			t.Errorf("phase %d: it is not said that quitting reverts first", when)
+		}
+		r.press(loop.CommandQuit)
+		f := r.ends(time.Minute)
+		r.atRest("--max-num-seqs 4")
+		if f.ExitCode != 4 || !strings.Contains(f.Reason, "the original configuration runs again") || r.starts != 2 || r.last().End != loop.IterationReverted {
+			t.Errorf("phase %d: exit %d after %d starts, %q: %s", when, f.ExitCode, r.starts, r.last().End, f.Reason)
+		}
+	}
+}
+
 // TestQuittingAnAutomaticRun quits at each point of a change and checks that the kept configuration
 // runs.
 func TestQuittingAnAutomaticRun(t *testing.T) {

@@ -135,11 +135,6 @@ func TestQuitCodes(t *testing.T) {
 		}, 4},
 		{"worse", func(t *testing.T) *rig { return worse(t) }, 3},
 		{"reverting", func(t *testing.T) *rig { r := worse(t); r.press(loop.CommandRevert); return r }, 3},
-		{"applying", func(t *testing.T) *rig {
-			r := ready(t, "--max-num-seqs 4", withHands)
-			r.press(loop.CommandApply)
-			return r
-		}, 4},
 		{"paused", func(t *testing.T) *rig { r := ready(t, "--max-num-seqs 4"); r.press(loop.CommandPause); return r }, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (e *ending) quit() {
 	e.endNow(code, reason)
 }
 
-// endNow ends the run; an automatic run reverts to the kept configuration first.
+// endNow ends the run, after reverting to the kept configuration if need be.
 func (e *ending) endNow(code int, reason string) {
 	applying := e.phase == PhaseApplying
 	if !e.revertsFirst() {
@@ -65,9 +65,17 @@ func (e *ending) endNow(code int, reason string) {
 	e.trials.revert()
 }
 
-// revertsFirst reports whether a run that ends now runs the kept configuration again first.
+// revertsFirst reports whether a run that ends now runs the kept configuration again first: nobody
+// watches a change any more that rooftop made and did not keep. An automatic run reverts what
+// somebody else changed, too.
 func (e *ending) revertsFirst() bool {
-	return e.plan.Auto && e.server.CanApply && (e.phase == PhaseApplying || e.changeInPlace())
+	switch {
+	case !e.server.CanApply, e.phase == PhaseDone:
+		return false
+	case e.phase == PhaseApplying:
+		return true
+	}
+	return e.changeInPlace() && (e.plan.Auto || len(e.trials.ownInPlace) > 0)
 }
 
 // currentReason returns the reason and exit code of a run that is ended now.

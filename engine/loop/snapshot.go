@@ -57,6 +57,8 @@ type Snapshot struct {
 	// redacted, "" if unknown.
 	Kept     string
 	CanApply bool // rooftop can restart this server itself
+	// RevertsFirst means that a run that is ended now reverts to the kept configuration first.
+	RevertsFirst bool
 
 	// Condition is what is wrong with the server now; the zero condition if nothing is. While it
 	// is ill, nothing is recommended and Quiet says why.
