@@ -72,9 +72,12 @@ func (c Condition) String() string {
 
 // Limits of the illnesses.
 const (
-	// HungMinimum and HungSteps bound the time without progress after which an engine with
-	// requests is hung: at least this long, and this many of the longest steps seen.
+	// HungMinimum, HungSteps and HungBeyond bound the time without progress after which an
+	// engine with requests is hung: at least HungMinimum, and HungSteps of the longest steps
+	// seen, but no more than HungBeyond longer than the longest. A token budget bounds what a
+	// step can take, and what looks like a long step may have been a shorter hang.
 	HungMinimum = 10 * time.Second
+	HungBeyond  = 20 * time.Second
 	HungSteps   = 5
 	// LongestStep is the longest standstill that one step may explain; a longer one was a stall, after
 	// which the next is not expected to last as long.
@@ -97,7 +100,7 @@ const (
 // HungAfter returns the time without progress from which on an engine with steps of at most
 // this length is hung.
 func HungAfter(longestStep time.Duration) time.Duration {
-	return max(HungMinimum, HungSteps*longestStep)
+	return max(HungMinimum, min(HungSteps*longestStep, longestStep+HungBeyond))
 }
 
 // ConditionOf returns the condition of a server at the end of a window in which its page
@@ -192,6 +195,24 @@ func ConditionAtEnd(windows []Window, f *Facts, length time.Duration) Condition 
 		return Condition{State: Down, Lasted: length - end, Reason: reason}
 	}
 	return ConditionOf(&windows[last], f)
+}
+
+// hungBefore returns for how long, at least, the engine, or a rank of it, was hung in the windows and then went on.
+func hungBefore(windows []Window, f *Facts) time.Duration {
+	sum, now := time.Duration(0), time.Duration(0)
+	for i := range windows {
+		c := hung(&windows[i], f)
+		if c.State == "" {
+			c = partlyHung(&windows[i], f)
+		}
+		switch {
+		case c.State != "" && c.Doubt == "":
+			now = max(now, c.Lasted)
+		case windows[i].Evaluable:
+			sum, now = sum+now, 0
+		}
+	}
+	return sum
 }
 
 // downFor is how long a server must not have answered at the end of a run to count as down.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -86,9 +87,12 @@ func working(n int) func(p *Page) {
 	}
 }
 
+// plain returns a text with spaces that break.
+func plain(text string) string { return strings.ReplaceAll(text, figure.NBSP, " ") }
+
 func (s *server) want(t *testing.T, want Illness, reason string) {
 	t.Helper()
-	if c := s.condition(); c.State != want || !strings.Contains(strings.ReplaceAll(c.Reason, figure.NBSP, " "), reason) {
+	if c := s.condition(); c.State != want || !strings.Contains(plain(c.Reason), reason) {
 		t.Errorf("at %v: condition %+v, want %q with %q", s.t, c, want, reason)
 	}
 }
@@ -138,8 +142,34 @@ func TestAStandstillOutlastsGapsAndEndsWithAStep(t *testing.T) {
 	s.run(20*time.Second, HealthOK, nil) // the stall was no long step
 	s.want(t, Hung, "for 19 s")
 	s.run(3*time.Second, HealthOK, working(1))
-	s.run(60*time.Second, HealthOK, nil) // a step may take some times as long as that one
+	s.run(30*time.Second, HealthOK, nil) // what was a step may take longer the next time
 	s.want(t, "", "")
+	s.run(16*time.Second, HealthOK, nil) // but not several times as long: it may have been a hang, too
+	s.want(t, Hung, "for 44 s")
+}
+
+func TestAHangThatEndedIsNotedOrNothingIsJudged(t *testing.T) {
+	for _, c := range []struct {
+		works   time.Duration
+		outcome Outcome
+		doubt   string
+		note    bool
+	}{
+		{20 * time.Second, OutcomeNotEvaluable, "the engine was hung for at least 14 s, and went on: the measurements do not represent the server", false},
+		{2 * time.Minute, OutcomeHealthy, "", true},
+	} {
+		s := newServer(1)
+		s.run(c.works/2, HealthOK, working(1))
+		s.run(16*time.Second, HealthOK, nil)
+		s.run(c.works/2, HealthOK, working(1))
+		d := Diagnose(Request{Windows: s.windows, Duration: s.t})
+		noted := slices.ContainsFunc(d.Notes, func(n string) bool {
+			return strings.Contains(plain(n), "the engine was hung for at least 14 s of the run, and went on")
+		})
+		if d.Outcome != c.outcome || !strings.Contains(plain(d.Doubt), c.doubt) || noted != c.note {
+			t.Errorf("works for %v: %s, doubt %q, notes %q", c.works, d.Outcome, d.Doubt, d.Notes)
+		}
+	}
 }
 
 func TestALongPromptIsProgress(t *testing.T) {

@@ -42,7 +42,7 @@ func Diagnose(q Request) Diagnosis {
 		}
 	}
 	d.Condition = ConditionAtEnd(q.Windows, &d.Facts, q.Duration)
-	r := Run{Windows: q.Windows, Facts: &d.Facts, Agg: Combine(q.Windows, &d.Facts), Condition: d.Condition}
+	r := Run{Windows: q.Windows, Facts: &d.Facts, Agg: Combine(q.Windows, &d.Facts), Condition: d.Condition, HungBefore: hungBefore(q.Windows, &d.Facts)}
 	ceilings(&r)
 	d.Windows, d.Ceiling, d.GPUs = r.Agg.Windows, *r.Ceiling, r.Agg.GPUs
 	d.Curve = curve(&r)
@@ -58,7 +58,7 @@ func Diagnose(q Request) Diagnosis {
 	rank(d.Findings)
 	load := Loaded(q.Windows)
 	d.Headroom = headroom(&r, load, q.Objectives)
-	if load && !d.Condition.Ill() && silentFor(r.Windows) == 0 {
+	if load && !d.Condition.Ill() && silentFor(r.Windows) == 0 && !mostlyHung(&r) {
 		d.recommend()
 	}
 	d.Outcome, d.Doubt = outcome(&d, &r, load)
@@ -354,6 +354,9 @@ func runNotes(r *Run) []string {
 	}
 	if failing := a.Rate[CounterHTTP5xx]; failing.Or(0) > 0 {
 		out = append(out, fmt.Sprintf("the server answered %.2g requests a second with a 5xx error", failing.V))
+	}
+	if r.HungBefore > 0 && !mostlyHung(r) {
+		out = append(out, "the engine was hung for at least "+figure.Elapsed(r.HungBefore)+" of the run, and went on: no figure includes that time; the server's log may say why")
 	}
 	out = append(out, requestNotes(r)...)
 	if a.Restarts >= manyRestarts {

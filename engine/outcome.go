@@ -23,9 +23,9 @@ const (
 	// doubtfulStall is the time without a token at the end from which a run of few windows at work is
 	// doubted.
 	doubtfulStall = 2 * WindowLength
-	// lostScrapes is the share of failed scrapes above which a run does not represent the
-	// server.
-	lostScrapes = 0.25
+	// lostShare is the share of failed scrapes, or of time in which the engine was hung, above
+	// which a run does not represent the server.
+	lostShare = 0.25
 )
 
 // outcome returns the result in one word, and the doubt that it leaves. Healthy is the
@@ -39,9 +39,9 @@ func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 	case d.Windows.Evaluable == 0:
 		return OutcomeNotEvaluable, ""
 	case d.Recommendation != nil:
-		return OutcomeRecommendation, unanswered(r)
+		return OutcomeRecommendation, unrepresentative(r)
 	}
-	if why := unanswered(r); why != "" {
+	if why := unrepresentative(r); why != "" {
 		return OutcomeNotEvaluable, why
 	}
 	switch {
@@ -99,18 +99,28 @@ func silentFor(windows []Window) time.Duration {
 	return last.Stall
 }
 
-// unanswered returns why the run does not represent the server because it failed to answer
-// for too long; "" otherwise.
-func unanswered(r *Run) string {
+// unrepresentative returns why the run does not represent the server: it failed to answer, or was
+// hung, for too long; "" otherwise.
+func unrepresentative(r *Run) string {
 	a := &r.Agg
-	if float64(a.Failed) <= lostScrapes*float64(a.Ticks) {
+	const so = ": the measurements do not represent the server"
+	if mostlyHung(r) {
+		return "the engine was hung for at least " + figure.Elapsed(r.HungBefore) + ", and went on" + so + "; its log may say why"
+	}
+	if float64(a.Failed) <= lostShare*float64(a.Ticks) {
 		return ""
 	}
 	why := ""
 	if a.LastErr != "" {
 		why = " (" + a.LastErr + ")"
 	}
-	return fmt.Sprintf("%d of %d scrapes failed%s: the measurements do not represent the server", a.Failed, a.Ticks, why)
+	return fmt.Sprintf("%d of %d scrapes failed%s%s", a.Failed, a.Ticks, why, so)
+}
+
+// mostlyHung reports whether the engine was hung for too much of the run, and then went on.
+func mostlyHung(r *Run) bool {
+	n := len(r.Windows)
+	return n > 0 && r.HungBefore.Seconds() > lostShare*(r.Windows[n-1].End()-r.Windows[0].Start).Seconds()
 }
 
 // unexplainedQueue returns why a queue prevents the outcome healthy; "" if there is no queue

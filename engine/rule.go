@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -99,6 +101,8 @@ type Run struct {
 	Ceiling    *Ceiling
 	// Condition is the server's condition at the end of the run.
 	Condition Condition
+	// HungBefore is how long, at least, the engine, or a rank of it, was hung in the run before it went on.
+	HungBefore time.Duration
 	// Offered is the arrival pattern of requests.
 	Offered roofline.Offered
 }

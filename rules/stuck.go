@@ -27,7 +27,7 @@ var stuck = definition{engine.Rule{
 }, Explanation{
 	Condition: []string{
 		"dead: two successive readings of /health are answered with a server error although the metrics page answers, or a process of the engine has ended, and nothing moves since",
-		fmt.Sprintf("hung: requests run or wait, and no token, step, preemption, finished request or change of the KV usage is seen for %v s, nor for %d of the longest steps seen; an engine that is asleep or paused is not, and the time of a failed scrape does not count", engine.HungMinimum.Seconds(), engine.HungSteps),
+		fmt.Sprintf("hung: requests run or wait, and no token, step, preemption, finished request or change of the KV usage is seen for %v s, nor for %d of the longest steps seen, or %v s more than the longest; an engine that is asleep or paused is not, and the time of a failed scrape does not count", engine.HungMinimum.Seconds(), engine.HungSteps, engine.HungBeyond.Seconds()),
 		"partly hung: the same of one data-parallel rank, while others work",
 		fmt.Sprintf("failing: more than %s of the latest answers are 5xx errors (client errors and refusals by admission limits left out), or of the finished requests ended with an error; by more than chance explains", figure.PercentSign(engine.FailingShare)),
 		"down: the metrics page stopped answering",
@@ -83,6 +83,10 @@ func judgeStuck(r *engine.Run, f *engine.Finding) {
 	}
 	if c.State == "" {
 		f.State = engine.NotFired
+		if r.HungBefore > 0 {
+			f.Reason = "hung for at least " + figure.Elapsed(r.HungBefore) + " before, and stepping at the end"
+			return
+		}
 		f.Reason = fmt.Sprintf("at most %s without progress (limit %s)", figure.Duration(r.Agg.LongestStall), figure.Duration(engine.HungAfter(last.LongestStep)))
 		return
 	}
