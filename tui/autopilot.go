@@ -83,7 +83,10 @@ func countdown(s *loop.Snapshot) time.Duration {
 
 // autopilotDoes describes what the autopilot does in the current phase and after it.
 func autopilotDoes(s *loop.Snapshot) string {
-	const keeps = "Keeps the change if it is better; otherwise reverts it."
+	keeps := "Keeps the change if it is better; otherwise reverts it."
+	if n := len(s.Iterations); n > 0 && s.Iterations[n-1].Noticed == loop.SameSettings {
+		keeps = "Nothing to keep or revert: the difference shows what a restart alone makes."
+	}
 	return map[loop.Phase]string{
 		loop.PhaseBaseline: "Measures the current configuration, then makes the most promising change.",
 		loop.PhaseApplying: "Waits for the server; if it does not come up, reverts the change.",

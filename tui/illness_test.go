@@ -41,6 +41,22 @@ func TestAnIllServerIsShownAsIllOnEveryView(t *testing.T) {
 	}
 }
 
+// TestNothingIsMeasuredOfAnIllServer has the engine hang in each phase that measures: no progress is shown, and no change
+// announced.
+func TestNothingIsMeasuredOfAnIllServer(t *testing.T) {
+	for _, name := range []string{"baseline", "settling", "measuring"} {
+		s := onAutopilot(change(t, name, func(s *loop.Snapshot) {
+			s.Condition = engine.Condition{State: engine.Hung, Lasted: 36 * time.Second, Reason: "no tokens generated for 36 s"}
+		}))
+		text := plainFrame(s, plainLook(), 120, 30)
+		for _, says := range []string{" of 20 s", "most promising change", "Keeps the change"} {
+			if strings.Contains(text, says) {
+				t.Errorf("%s: %q beside a hung engine:\n%s", name, says, text)
+			}
+		}
+	}
+}
+
 func TestAServerThatStartsIsNotCalledDown(t *testing.T) {
 	s := change(t, "down", func(s *loop.Snapshot) {
 		s.Starting, s.AttachWhy = true, "the server is starting: process 4711 does not listen yet"

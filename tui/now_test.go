@@ -115,6 +115,13 @@ func TestNowSays(t *testing.T) {
 			[]string{"held", "BETTER", "Recommendation"},
 		},
 		{
+			"a restart that changed nothing", change(t, "settling", func(s *loop.Snapshot) {
+				onAutopilot(s)
+				s.Iterations[len(s.Iterations)-1].Noticed = loop.SameSettings
+			}),
+			[]string{"Nothing to keep or revert: the difference shows what a restart alone makes."}, []string{"Keeps the change"},
+		},
+		{
 			"warm-up shows nothing of the configuration before", change(t, "settling", func(s *loop.Snapshot) { s.Live = nil }),
 			[]string{"Settling", "6 of 30 s"}, []string{"Findings", "Ceiling", "Concurrency saturation"},
 		},

@@ -70,10 +70,13 @@ func (v *nowView) progress(w int, title string) []frame.Block {
 	return list
 }
 
-// measuring returns the panel of a phase that ends by itself. For a change on trial it includes the
-// change and the results so far.
+// measuring returns the panel of a phase that ends by itself, none while the server is ill and nothing is
+// measured. For a change on trial it includes the change and the results so far.
 func (v *nowView) measuring(w int, title string) frame.Panel {
 	s, u := v.s, v.u
+	if s.Condition.Ill() {
+		return frame.Panel{}
+	}
 	q := frame.Panel{Title: title, Token: cell.Accent}
 	it := v.last()
 	trial := it != nil && it.End == loop.IterationOpen && s.Phase != loop.PhaseBaseline
