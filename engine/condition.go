@@ -197,6 +197,27 @@ func ConditionAtEnd(windows []Window, f *Facts, length time.Duration) Condition 
 	return ConditionOf(&windows[last], f)
 }
 
+// Silence returns what is to be said of a server, or a rank of it, that makes no progress for longer than its
+// steps take, and not yet for as long as makes it hung; "" otherwise.
+func Silence(w *Window, f *Facts) string {
+	if w.Asleep || w.Polls == 0 {
+		return ""
+	}
+	silent := func(stall, longest time.Duration, s standstill, who string) string {
+		if after := HungAfter(longest); stall >= max(doubtfulStall, 2*longest) && stall < after && s.doubt(w, f) == "" {
+			return who + s.String() + ": hung if it lasts for " + figure.Elapsed(after)
+		}
+		return ""
+	}
+	text := silent(w.Stall, w.LongestStep, standstill{w.Stall, w.Running, w.Waiting, w.KV, max(1, len(w.Ranks))}, "")
+	for i := range w.Ranks {
+		if r := &w.Ranks[i]; text == "" && len(w.Ranks) > 1 {
+			text = silent(r.Stall, r.LongestStep, standstill{r.Stall, r.Running, r.Waiting, r.KVPeak, 1}, "rank "+r.Name+": ")
+		}
+	}
+	return text
+}
+
 // hungBefore returns for how long, at least, the engine, or a rank of it, was hung in the windows and then went on.
 func hungBefore(windows []Window, f *Facts) time.Duration {
 	sum, now := time.Duration(0), time.Duration(0)

@@ -172,6 +172,30 @@ func TestAHangThatEndedIsNotedOrNothingIsJudged(t *testing.T) {
 	}
 }
 
+func TestSilenceShowsBeforeAHang(t *testing.T) {
+	silence := func(s *server) string { return plain(Silence(&s.windows[len(s.windows)-1], recentRelease)) }
+	for _, ranks := range []int{0, 1} { // that go on
+		s := newServer(2)
+		s.run(10*time.Second, HealthOK, working(2))
+		s.run(4*time.Second, HealthOK, working(ranks))
+		if got := silence(s); got != "" {
+			t.Errorf("%d ranks work: after 4 s it says %q", ranks, got)
+		}
+		s.run(2*time.Second, HealthOK, working(ranks))
+		if got, who := silence(s), []string{"", "rank 1: "}[ranks]; !strings.HasPrefix(got, who+"no tokens generated for ") || !strings.HasSuffix(got, ": hung if it lasts for 10 s") {
+			t.Errorf("%d ranks work: after 6 s it says %q", ranks, got)
+		}
+		s.run(8*time.Second, HealthOK, working(ranks))
+		if got := silence(s); got != "" && ranks == 0 {
+			t.Errorf("%d ranks work: it is hung, and %q is said", ranks, got)
+		}
+		s.run(4*time.Second, HealthOK, working(2))
+		if got := silence(s); got != "" {
+			t.Errorf("it works, and %q is said", got)
+		}
+	}
+}
+
 func TestALongPromptIsProgress(t *testing.T) {
 	s := newServer(1)
 	s.run(4*time.Second, HealthOK, working(1))

@@ -39,7 +39,7 @@ func liveness(s *loop.Snapshot, u *frame.Settings) (string, cell.Token) {
 		return u.Glyphs.Warn, cell.Warn
 	case s.Phase == loop.PhaseDown, s.Condition.Ill():
 		return u.Glyphs.Bad, cell.Bad
-	case s.Paused || len(s.Sources) > 0 && s.Sources[0].State != loop.SourceFresh:
+	case s.Silence != "", s.Paused || len(s.Sources) > 0 && s.Sources[0].State != loop.SourceFresh:
 		return u.Glyphs.Warn, cell.Warn
 	}
 	return u.Glyphs.Good, cell.OK

@@ -41,6 +41,17 @@ func TestAnIllServerIsShownAsIllOnEveryView(t *testing.T) {
 	}
 }
 
+func TestAServerThatMayHangIsNotGreen(t *testing.T) {
+	s := change(t, "waiting", func(s *loop.Snapshot) {
+		s.Silence = "no tokens generated for 6 s with 47 running and 0 waiting: hung if it lasts for 10 s"
+	})
+	text := plainFrame(s, plainLook(), 80, 24)
+	head, rest, _ := strings.Cut(text, "\n")
+	if !strings.Contains(head, "▲") || strings.Contains(head, "●") || !strings.Contains(words(rest), "▲ No tokens generated for 6 s with 47 running and 0 waiting: hung") {
+		t.Errorf("not said:\n%s", text)
+	}
+}
+
 // TestNothingIsMeasuredOfAnIllServer has the engine hang in each phase that measures: no progress is shown, and no change
 // announced.
 func TestNothingIsMeasuredOfAnIllServer(t *testing.T) {

@@ -34,6 +34,8 @@ func bannerOf(s *loop.Snapshot, u *frame.Settings) frame.Remarks {
 	case s.Condition.Ill():
 		what, then := tuning.Unhealthy(s)
 		return frame.Remarks{bad(what), frame.Remark{Token: cell.Muted, Text: " " + then}}
+	case s.Silence != "":
+		return frame.Remarks{warn(tuning.Sentence(s.Silence))}
 	case metrics.State == loop.SourceFailing:
 		return frame.Remarks{warn("The metrics page cannot be read, figures are " + frame.Age(s.Now-metrics.Last) + " old" + lastWords(metrics.Why))}
 	case metrics.State == loop.SourceLate && slow(metrics):

@@ -64,6 +64,15 @@ func (l *Loop) condition() engine.Condition {
 	}
 }
 
+// silence returns what is to be said of a server that may hang, or "".
+func (l *Loop) silence() string {
+	n := len(l.current.windows)
+	if n == 0 || l.phase == PhaseAttach || l.phase == PhaseApplying || l.phase == PhaseDown || l.phase == PhaseDone {
+		return ""
+	}
+	return engine.Silence(&l.current.windows[n-1], &l.server.facts)
+}
+
 // recentWindows returns the windows that show the server as it is: those of one measurement, or
 // those since the engine stopped stepping.
 func (l *incarnation) recentWindows(length time.Duration) []engine.Window {

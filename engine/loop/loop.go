@@ -260,7 +260,7 @@ func (l *Loop) Snapshot() *Snapshot {
 		Attached: v.found, AttachWhy: c.attachWhy, Starting: c.starting && l.phase == PhaseDown, Target: v.Target, Facts: v.facts, Missing: slices.Clip(v.Missing), Notes: v.allNotes,
 		GPUWhy: v.GPUWhy, Launch: v.launch, Kept: l.kept.command, CanApply: v.CanApply, RevertsFirst: l.ending.revertsFirst(),
 		Page: c.page, GPU: c.gpu, Processes: c.processes, Problems: c.problems, Sources: c.watch.states(l.now),
-		Live: l.current.live, Baseline: l.baseline.diagnosis, Advice: advice, Firm: l.baseline.firm && preliminary == "", Preliminary: preliminary, Quiet: quiet, Condition: ill, UnlessRecovers: then,
+		Live: l.current.live, Baseline: l.baseline.diagnosis, Advice: advice, Firm: l.baseline.firm && preliminary == "", Preliminary: preliminary, Quiet: quiet, Condition: ill, Silence: l.silence(), UnlessRecovers: then,
 		Iterations: l.iterations, RunningIteration: l.runningIteration, Trial: l.measuring.underway(), Auto: l.plan.Auto, DryRun: l.plan.DryRun, Held: l.auto.held, Pending: l.auto.pendingAction.announced(),
 		Limits: l.budget.limits(), Score: l.score, Noise: l.baseline.ratios.view(),
 		Points: l.points.view(), Marks: l.marks.view(), Journal: l.journal.view(), Dropped: l.journal.dropped(),

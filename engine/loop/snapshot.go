@@ -63,6 +63,8 @@ type Snapshot struct {
 	// Condition is what is wrong with the server now; the zero condition if nothing is. While it
 	// is ill, nothing is recommended and Quiet says why.
 	Condition engine.Condition
+	// Silence is what is to be said of a server that may hang; "" if it makes progress, or is ill.
+	Silence string
 	// UnlessRecovers is what the run does about an ill server that does not recover, and when: "the run
 	// ends after 2 min"; "" if it waits, or nothing is wrong.
 	UnlessRecovers string
