@@ -388,6 +388,27 @@ func TestQuittingRevertsWhatRooftopChanged(t *testing.T) {
 	}
 }
 
+// TestRevertEndsATrial reverts a change before its verdict, by hand: the kept configuration runs again, and an automatic
+// run does not try the same once more.
+func TestRevertEndsATrial(t *testing.T) {
+	for _, alter := range []func(*loop.Plan){withHands, auto} {
+		r := newRig(t, "--max-num-seqs 4", alter, quiet)
+		r.step(loop.Begin{})
+		r.wait(3*time.Minute, "advice", func(s *loop.Snapshot) bool { return s.Advice != nil && s.Phase == loop.PhaseWaiting })
+		r.press(loop.CommandApply)
+		r.wait(3*time.Minute, "measuring", in(loop.PhaseMeasuring))
+		r.press(loop.CommandRevert)
+		r.wait(3*time.Minute, "waiting", in(loop.PhaseWaiting))
+		first := r.loop.Snapshot().Iterations[0]
+		if r.server.args != serve+" --max-num-seqs 4" || first.End != loop.IterationReverted || first.Delta != nil {
+			t.Errorf("it runs %q, change 1 is %q", r.server.args, first.End)
+		}
+		for _, it := range r.loop.Snapshot().Iterations[1:] {
+			t.Errorf("tried once more: %s", it.Text)
+		}
+	}
+}
+
 // TestQuittingAnAutomaticRun quits at each point of a change and checks that the kept configuration
 // runs.
 func TestQuittingAnAutomaticRun(t *testing.T) {

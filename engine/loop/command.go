@@ -132,6 +132,11 @@ func (c *controls) cannotRevert() string {
 			return ""
 		}
 		return "There is nothing to revert: " + c.loop.keptName() + " is running."
+	case PhaseSettling, PhaseMeasuring:
+		if c.loop.trials.open && c.loop.ending.revertsFirst() {
+			return ""
+		}
+		return c.busy()
 	case PhaseDown:
 		if c.loop.applying.failed && c.loop.server.CanApply {
 			return ""
@@ -143,11 +148,15 @@ func (c *controls) cannotRevert() string {
 	return c.busy()
 }
 
-// revert removes a canary, or restores the kept configuration.
+// revert removes a canary, or restores the kept configuration, also before the verdict.
 func (c *controls) revert() {
-	if c.loop.phase == PhaseCanary {
+	switch c.loop.phase {
+	case PhaseCanary:
 		c.loop.canaries.fail("the canary was ended by hand")
 		return
+	case PhaseSettling, PhaseMeasuring:
+		c.loop.trials.endIteration(IterationReverted)
+		c.loop.advisor.rememberTried()
 	}
 	c.loop.trials.revert()
 }
