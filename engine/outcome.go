@@ -156,7 +156,24 @@ func (d *Diagnosis) unexplainedQueue(a *Aggregate) string {
 	if why := d.Facts.doubtfulSlots(); why != "" {
 		return part + ": " + why
 	}
-	return part + " although slots and KV pool have room: look at --max-num-active-seqs, LoRA slots (--max-loras), --long-prefill-token-threshold, priorities, and what the server's log says of scheduling"
+	return part + " although slots and KV pool have room: look at " + figure.List(append(d.Facts.otherLimits(), "priorities", "what the server's log says of scheduling")...)
+}
+
+// otherLimits returns the flags that keep requests waiting with slots and KV pool free, as the launch
+// command sets them; all, if it cannot be read as a whole.
+func (f *Facts) otherLimits() []string {
+	all := []string{"--max-num-active-seqs", "--max-loras", "--long-prefill-token-threshold"}
+	if f.Launch == "" || strings.Contains(f.Launch, "--config") {
+		return all
+	}
+	var set []string
+	words := strings.Fields(strings.ReplaceAll(f.Launch, "=", " "))
+	for i, word := range words {
+		if i+1 < len(words) && slices.Contains(all, strings.ReplaceAll(word, "_", "-")) {
+			set = append(set, word+" "+words[i+1])
+		}
+	}
+	return set
 }
 
 // overload returns what a queue comes from that a finding explains and that no change of the server shortens; "" if

@@ -94,6 +94,36 @@ func TestAQueueMayBeExplained(t *testing.T) {
 	}
 }
 
+// What else may keep requests waiting is named as far as the launch sets it.
+func TestAQueueIsExplainedByTheLaunch(t *testing.T) {
+	const rest = "priorities and what the server's log says of scheduling"
+	for launch, want := range map[string]string{
+		"":                               "--max-num-active-seqs, --max-loras, --long-prefill-token-threshold, " + rest,
+		"vllm serve m --config a.yaml":   "--max-num-active-seqs, --max-loras, --long-prefill-token-threshold, " + rest,
+		"vllm serve m --max-num-seqs 64": rest,
+		"vllm serve m --max-num-active-seqs=4 --long_prefill_token_threshold 32": "--max-num-active-seqs 4, --long_prefill_token_threshold 32, " + rest,
+	} {
+		d := Diagnose(Request{Facts: Facts{Launch: launch}, Windows: queueing(10), Duration: 20 * time.Second})
+		if got := strings.ReplaceAll(d.Doubt, figure.NBSP, " "); !strings.HasSuffix(got, "have room: look at "+want) {
+			t.Errorf("%q: doubt %q, want %q", launch, got, want)
+		}
+	}
+}
+
+// Answers of one token have no time between tokens, although requests finish.
+func TestAnswersOfOneToken(t *testing.T) {
+	windows := queueing(10)
+	for finished, want := range map[float64]string{0: "no request finished while it was measured", 6: "no request generated a second token"} {
+		for i := range windows {
+			windows[i].Rate[CounterRequestSuccess], windows[i].Hist[HistITL] = stat.Some(finished), stat.Delta{OK: true}
+		}
+		d := Diagnose(Request{Windows: windows, Duration: 20 * time.Second})
+		if got := d.Quantity("itl_mean_s").Reason; got != want {
+			t.Errorf("%v requests/s: %q, want %q", finished, got, want)
+		}
+	}
+}
+
 // TestASilentServerIsNotHealthy measures a server in which nothing moves for less than the time of a hang, without a
 // readable GPU: its windows may lie in one long step, or in none.
 func TestASilentServerIsNotHealthy(t *testing.T) {

@@ -107,6 +107,9 @@ func (a *Aggregate) latencies(q *quantities) {
 		if a.Working > 0 && !a.Hist[h].OK && !a.Lifetime[h].OK {
 			return whyNoPage
 		}
+		if h == HistITL && a.Rate[CounterRequestSuccess].Or(0) > 0 {
+			return "no request generated a second token"
+		}
 		return whyNoFinish
 	}
 	mean := func(name string, h Hist) {
