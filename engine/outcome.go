@@ -162,7 +162,7 @@ func (d *Diagnosis) unexplainedQueue(a *Aggregate) string {
 // otherLimits returns the flags that keep requests waiting with slots and KV pool free, as the launch
 // command sets them; all, if it cannot be read as a whole.
 func (f *Facts) otherLimits() []string {
-	all := []string{"--max-num-active-seqs", "--max-loras", "--long-prefill-token-threshold"}
+	all := []string{"--max-num-active-seqs", "--max-num-scheduled-tokens", "--max-loras", "--long-prefill-token-threshold"}
 	if f.Launch == "" || strings.Contains(f.Launch, "--config") {
 		return all
 	}

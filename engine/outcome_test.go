@@ -98,8 +98,8 @@ func TestAQueueMayBeExplained(t *testing.T) {
 func TestAQueueIsExplainedByTheLaunch(t *testing.T) {
 	const rest = "priorities and what the server's log says of scheduling"
 	for launch, want := range map[string]string{
-		"":                               "--max-num-active-seqs, --max-loras, --long-prefill-token-threshold, " + rest,
-		"vllm serve m --config a.yaml":   "--max-num-active-seqs, --max-loras, --long-prefill-token-threshold, " + rest,
+		"":                               "--max-num-active-seqs, --max-num-scheduled-tokens, --max-loras, --long-prefill-token-threshold, " + rest,
+		"vllm serve m --config a.yaml":   "--max-num-active-seqs, --max-num-scheduled-tokens, --max-loras, --long-prefill-token-threshold, " + rest,
 		"vllm serve m --max-num-seqs 64": rest,
 		"vllm serve m --max-num-active-seqs=4 --long_prefill_token_threshold 32": "--max-num-active-seqs 4, --long_prefill_token_threshold 32, " + rest,
 	} {
