@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"slices"
-
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -26,13 +24,15 @@ func impactOf(gain float64) float64 {
 	return 1
 }
 
-// latencyRules lists the rules whose fixes shorten the time to first token.
-var latencyRules = []engine.FindingID{engine.FrontEnd, engine.TokenBudget}
+// latencyRules has the rules whose fixes are for a latency, with its metric: they shorten it where output
+// cannot rise.
+var latencyRules = map[engine.FindingID]string{
+	engine.FrontEnd: metricTTFT, engine.TokenBudget: metricTTFT, engine.PowerLimit: metricITL,
+}
 
 // setImpact sets the impact of a finding from the predicted gain of its fix. Without a
 // prediction it keeps the rule's default, but at most the impact of the gain's upper bound. For a
-// recommended fix of latencyRules the larger gain counts: in throughput or in time to first
-// token.
+// recommended fix of latencyRules the larger gain counts: in throughput or in that latency.
 func setImpact(f *engine.Finding) {
 	if f.Fix == nil {
 		return
@@ -44,11 +44,11 @@ func setImpact(f *engine.Finding) {
 	case high.OK:
 		f.Impact = min(f.Impact, impactOf(high.V))
 	}
-	if f.Fix.Withheld != "" || !slices.Contains(latencyRules, f.ID) {
+	if f.Fix.Withheld != "" {
 		return
 	}
 	for _, p := range f.Fix.Predicted {
-		if p.Metric == metricTTFT && p.Mid.OK {
+		if p.Metric == latencyRules[f.ID] && p.Mid.OK {
 			f.Impact = max(f.Impact, impactOf(-p.Mid.V))
 		}
 	}

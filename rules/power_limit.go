@@ -3,9 +3,11 @@ package rules
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
@@ -33,8 +35,12 @@ var powerLimit = definition{engine.Rule{
 		{"power / power limit", ">=", powerAtLimit, "ratio", fromJudgement},
 		{"power limit / rated power (remedy)", "<", powerBelowRated, "ratio", fromJudgement},
 	},
-	Gate:       fmt.Sprintf("%s; or thermal or hardware throttling in each of the last %d windows", standardGate, thermalLast),
-	Formula:    []string{"gain = at most the ratio of the clocks, unknown until tried; none if memory bandwidth limits the step, because the power limit does not lower it"},
+	Gate: fmt.Sprintf("%s; or thermal or hardware throttling in each of the last %d windows", standardGate, thermalLast),
+	Formula: []string{
+		"steps shorten at most by the ratio of the device's highest clock to the run's mean one while the GPU is busy (of several ranks: their mean); expected, no further than to the achievable step (est), so that a GPU with full clocks or a step that memory bandwidth limits gains nothing; without the physical model the square root of the ratio",
+		"for power, at most the cube root of rated power / power limit",
+		"gain = that of output, at most what arrivals and clients that pause between requests ask for; impact by the larger one of output and inter-token latency",
+	},
 	Confidence: []string{fmt.Sprintf("%v for power", powerConfidence), fmt.Sprintf("%v for temperature", thermalConfidence)},
 	Remedy: []string{
 		"if the limit is below the rated power of the GPU: raise it",
@@ -184,6 +190,8 @@ func morePower(r *engine.Run, worst throttled) *engine.Fix {
 			Command: fmt.Sprintf("cool GPU %d: check airflow, adjacent GPUs and the inlet temperature", g.Index),
 			Why:     "The GPU lowers its clocks to stay within its temperature limit. No server flag helps.",
 			Costs:   []string{"none on the server"},
+
+			Predicted: fullClocks(r, math.Inf(1)).predictions(),
 		}
 	}
 	limit := g.Last[engine.GPUPowerLimitW]
@@ -206,13 +214,78 @@ func morePower(r *engine.Run, worst throttled) *engine.Fix {
 		fix.Withheld = "the rated power of the GPU is unknown"
 	case limit.V >= powerBelowRated*rated.V:
 		fix.Withheld = fmt.Sprintf("the limit of %s is already the rated power of the GPU", figure.Value(limit.V, "W"))
-	case memoryBound(r):
-		fix.Withheld = "memory bandwidth limits the step, and the power limit does not lower it"
 	default:
-		// Clocks rise with about the cube root of power near the limit.
-		fix.Predicted = []engine.Prediction{{Metric: metricThroughput, Unit: "ratio", Low: stat.Some(0), High: stat.Some(math.Cbrt(rated.V/limit.V) - 1)}}
+		g := fullClocks(r, math.Cbrt(rated.V/limit.V)) // clocks rise with about the cube root of power near the limit
+		if memoryBound(r) && (!g.ITL.Mid.OK || -g.ITL.Mid.V < gainFloor) {
+			fix.Withheld = "memory bandwidth limits the step, and the power limit does not lower it"
+			break
+		}
+		fix.Predicted = g.predictions()
 	}
 	return fix
+}
+
+// fullClocks predicts the gain of GPUs that are throttled no more, whose clocks rise at most by the factor most.
+func fullClocks(r *engine.Run, most float64) gain {
+	share := clockShare(r)
+	if !share.OK && math.IsInf(most, 1) {
+		return gain{}
+	}
+	most = max(1, min(most, 1/share.Or(1/most)))
+	g := gain{modelled: r.Perf != nil}
+	low, mid := 1.0, math.Sqrt(most)
+	if r.Perf != nil && r.Perf.Raw > 0 {
+		mid = r.Perf.Raw
+		if o := r.Ceiling.Physical; o != nil {
+			low = mid * o.AchievableLower.Div(o.AchievableTokensPerS).Or(0)
+		}
+	}
+	steps := roofline.Range{Low: stat.Some(low), Mid: stat.Some(mid), High: stat.Some(most)}.Map(func(o stat.Opt) stat.Opt {
+		return stat.Some(min(max(o.V, 1), most))
+	})
+	g.Throughput = steps.Map(func(o stat.Opt) stat.Opt { return stat.Some(served(r, o.V) - 1) })
+	g.ITL = steps.Map(func(o stat.Opt) stat.Opt { return o.Plus(stat.Some(-1)) }).Inverse()
+	return g
+}
+
+// served returns the output of a server whose steps are faster by a factor, over the present one: no more than arrives,
+// and clients that pause between two requests pause as long as before.
+func served(r *engine.Run, faster float64) float64 {
+	if d := r.Offered.Demand; d.OK {
+		return min(faster, max(1, d.V))
+	}
+	in := r.Agg.Running.Plus(r.Agg.Waiting).Times(1 / float64(max(1, r.Agg.Ranks)))
+	computing := in.Div(in.Plus(r.Offered.Thinking)).Or(1)
+	return 1 / (1 - computing + computing/faster)
+}
+
+// clockShare returns the share of its highest speed, 0..1, that a server's throttled GPUs leave it: the clocks of the slowest
+// GPU of each rank, in the share of the time that it computes. It is absent if no clock was read.
+func clockShare(r *engine.Run) stat.Opt {
+	gpus, ranks := r.Agg.GPUs, max(1, r.Agg.Ranks)
+	if len(gpus)%ranks != 0 {
+		ranks = 1
+	}
+	var mean stat.Average
+	for rank := range slices.Chunk(gpus, max(1, len(gpus)/ranks)) {
+		slowest := stat.None
+		for i := range rank {
+			g := &rank[i]
+			clock := g.Mean[engine.GPUSMClockMHz].Div(g.Last[engine.GPUSMClockMaxMHz])
+			if !clock.OK || clock.V <= 0 {
+				continue
+			}
+			share := 1.0
+			if busy := g.Mean[engine.GPUUtil].Or(1); g.Throttle&throttle.Harmful != 0 {
+				share = 1 - busy + busy*min(1, clock.V)
+			}
+			if !slowest.OK || share < slowest.V {
+				slowest = stat.Some(share)
+			}
+		}
+		mean.Add(slowest, 1)
+	}
+	return mean.Mean()
 }
 
 // memoryBound reports whether reading weights or KV cache takes the largest part of a step;
