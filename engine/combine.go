@@ -255,7 +255,7 @@ func (a *Aggregate) combinePrefill(f *Facts) {
 		a.PrefillMost = stat.Some(min(1, prefill.Sum/a.Seconds/float64(a.Ranks)))
 	}
 	ofTokens := a.PrefillPerS.Div(a.PrefillPerS.Plus(a.Rate[CounterGenerationTokens]))
-	if f != nil && ofTokens.V < a.PrefillMost.Or(1) && ofTokens.OK && f.mixesSteps() && a.evenPrompts() {
+	if f != nil && ofTokens.V < a.PrefillMost.Or(1) && ofTokens.OK && f.mixesSteps() && !f.LongPrompt.OK && a.evenPrompts() {
 		a.PrefillMost = ofTokens
 	}
 }

@@ -53,6 +53,7 @@ const (
 	inputTTFT       = "time_to_first_token_seconds"
 	inputQueue      = "request_queue_time_seconds"
 	inputITL        = "inter_token_latency_seconds"
+	inputParts      = "the tokens of each step: a long prompt counts in the step of its last part alone"
 	inputGPU        = "a readable GPU"
 	inputThrottle   = "the GPU's throttle reasons"
 	inputAdapters   = "lora_requests_info"

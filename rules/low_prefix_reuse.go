@@ -186,7 +186,12 @@ func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		f.Fix = reuseMore(r, e, prompt)
 	}
 	profile := engine.Rule{Check: checkProfileReuse}
-	if share.OK && share.V < reusePrefillShare && !engine.TallyChecks(&profile, r).Significant() {
+	switch {
+	case !share.OK || share.V >= reusePrefillShare || engine.TallyChecks(&profile, r).Significant():
+	case facts.LongPrompt.OK:
+		f.State, f.Missing = engine.NotEvaluable, append(f.Missing, inputParts)
+		f.Reason += fmt.Sprintf(", and prefill takes %s: %s", takes, uncounted(facts))
+	default:
 		f.State = engine.NotFired
 		f.Reason += fmt.Sprintf(", but prefill takes %s (limit %s)", takes, figure.PercentSign(reusePrefillShare))
 	}
@@ -239,13 +244,19 @@ func addHitRate(r *engine.Run, t engine.Tally, f *engine.Finding) {
 }
 
 // prefillShare returns the share, 0..1, of the engine's time that prefill takes, and that in words: by the
-// physical model, or the measured bound if that is lower. It is absent without either.
+// physical model, or the measured bound if that is lower. It is absent without either. Where a long prompt is
+// computed it is a lower bound, without what the page counts later.
 func prefillShare(r *engine.Run) (share stat.Opt, words string) {
-	share, words = r.Agg.PrefillMost, "at most "
+	model := stat.None
 	if r.Perf != nil {
-		if model := r.Perf.PrefillShare(); model.OK && (!share.OK || model.V < share.V) {
-			share, words = model, "about "
-		}
+		model = r.Perf.PrefillShare()
+	}
+	share, words = r.Agg.PrefillMost, "at most "
+	switch {
+	case r.Facts.LongPrompt.OK:
+		share, words = model.Max(longPromptTime(r)), "at least "
+	case model.OK && (!share.OK || model.V < share.V):
+		share, words = model, "about "
 	}
 	return share, words + figure.PercentSign(share.V) + " of the engine's time"
 }
@@ -292,6 +303,10 @@ func enableCaching(r *engine.Run, prompt stat.Opt) *engine.Fix {
 func withholdSmallShare(r *engine.Run, fix *engine.Fix) {
 	share, takes := prefillShare(r)
 	if !share.OK || share.V >= reusePrefillShare || fix.Withheld != "" {
+		return
+	}
+	if r.Facts.LongPrompt.OK {
+		fix.Withheld = "prefill takes " + takes + ", and the possible gain of reuse is unknown: " + uncounted(r.Facts)
 		return
 	}
 	fix.Withheld = "prefill takes " + takes + ": reuse would gain almost nothing"

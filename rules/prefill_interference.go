@@ -79,7 +79,7 @@ var prefillInterference = definition{engine.Rule{
 	Limits: []string{
 		"the estimate of time to first token is for prompts that arrive alone: on simulated servers with overlapping prompts it rose by 20 to 30 % where 4 to 8 % was estimated",
 		"the longest pause falls, but the p99 of inter-token latency may rise: more steps contain a part of a prompt",
-		"iteration_tokens_total counts a chunked prompt with its last chunk: the largest step is at most the budget",
+		"iteration_tokens_total counts a chunked prompt with its last chunk: the largest step is at most the budget; with a prompt of several steps, pauses that counted steps do not explain are not judged",
 	},
 }}
 
@@ -155,6 +155,9 @@ func checkPrefillInterference(w *engine.Window, f *engine.Facts) engine.Check {
 	}
 	perRank := w.Running.V / float64(ranks(w))
 	if tokens, _ := largestStep(steps, float64(f.MaxNumBatchedTokens.Value)); tokens < pausePrompts*perRank {
+		if f.LongPrompt.OK {
+			return lacks(inputParts)
+		}
 		return above("streams pause, but not for a prompt; tokens of the largest step", stat.Some(tokens), pausePrompts*perRank, "tok")
 	}
 	return often
@@ -194,6 +197,10 @@ func concludePrefillInterference(r *engine.Run, t engine.Tally, f *engine.Findin
 		if full := r.Perf.FullStep(p.most, p.context); p.seconds > pauseExplained*full {
 			f.State = engine.NotFired
 			f.Reason = fmt.Sprintf("streams pause for at least %s, but the largest step, with %s tokens, takes only about %s: prompts are not the cause", formatSeconds(p.seconds), figure.Count(p.most), formatSeconds(full))
+			if r.Facts.LongPrompt.OK {
+				f.State, f.Missing = engine.NotEvaluable, append(f.Missing, inputParts)
+				f.Reason = fmt.Sprintf("streams pause for at least %s; which steps computed a prompt is unknown: %s", formatSeconds(p.seconds), uncounted(r.Facts))
+			}
 			return
 		}
 		f.Confidence = pauseConfidence

@@ -67,6 +67,10 @@ func TestPrefillInterferenceConditions(t *testing.T) {
 		{"no step carries a prompt: the host pauses", func(w *engine.Window, _ *engine.Facts) {
 			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{40: 65, 120: 1})
 		}, engine.NotFired, "but not for a prompt"},
+		{"the steps of a long prompt are not counted", func(w *engine.Window, f *engine.Facts) {
+			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{40: 65, 120: 1})
+			f.LongPrompt = stat.Some(80000)
+		}, engine.NotEvaluable, inputParts},
 		{"requests wait: smaller steps would make the queue longer", func(w *engine.Window, _ *engine.Facts) { setWaiting(w, 1) }, engine.NotFired, "requests queued"},
 		{"preempted streams pause", func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterPreemptions, 1) }, engine.NotFired, "preempted"},
 		{"budget unknown", func(_ *engine.Window, f *engine.Facts) { f.MaxNumBatchedTokens = engine.Fact[int]{} }, engine.NotEvaluable, inputBudget},
@@ -198,6 +202,17 @@ func TestPrefillInterferenceBudget(t *testing.T) {
 			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{60: 65, 600: 1})
 		})
 		if f.State != engine.NotFired || !strings.Contains(f.Reason, "prompts are not the cause") {
+			t.Errorf("%s: %s", f.State, f.Reason)
+		}
+	})
+	t.Run("the largest step may not be counted where a prompt takes several", func(t *testing.T) {
+		f := diagnoseInterrupted(t, func(w *engine.Window, facts *engine.Facts) {
+			model(w, facts)
+			facts.LongPrompt = stat.Some(80000)
+			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.006: 40 * 200, 4: 40})
+			w.Hist[engine.HistIterationTokens] = observed(boundsSteps, map[float64]float64{60: 65, 600: 1})
+		})
+		if f.State != engine.NotEvaluable || !strings.Contains(f.Reason, "80,000 tokens counts in the step of its last part alone") {
 			t.Errorf("%s: %s", f.State, f.Reason)
 		}
 	})

@@ -112,6 +112,27 @@ func onePromptRuns(w *engine.Window, f *engine.Facts) bool {
 	return filled >= 2*w.Delta[engine.CounterGenerationTokens].Or(0)+float64(f.MaxNumBatchedTokens.Value)/4
 }
 
+// longPromptTime returns the share of the time, 0..1, of windows in which one long prompt was computed and none completed:
+// a lower bound of prefill, which the page counts nowhere meanwhile. It is absent without a long prompt.
+func longPromptTime(r *engine.Run) stat.Opt {
+	if !r.Facts.LongPrompt.OK {
+		return stat.None
+	}
+	seconds, all := 0.0, 0.0
+	for w := range windows(r, evaluable) {
+		all += w.Seconds()
+		if onePromptRuns(w, r.Facts) {
+			seconds += w.Seconds()
+		}
+	}
+	return stat.Some(seconds).Div(stat.Some(all))
+}
+
+// uncounted returns why figures of prefill are lower bounds on a server with a long prompt.
+func uncounted(f *engine.Facts) string {
+	return fmt.Sprintf("a prompt of at least %s counts in the step of its last part alone", figure.Counted(f.LongPrompt.V, "token"))
+}
+
 func checkTokenBudget(w *engine.Window, f *engine.Facts) engine.Check {
 	if result, ok := underLoad(w); !ok && !onePromptRuns(w, f) {
 		return result
