@@ -158,12 +158,12 @@ func moreSlots(r *engine.Run, p *pool, slots int, peak stat.Opt) *engine.Fix {
 	if noRoom != "" {
 		return poolBeforeSlots(r, p, slots, need, noRoom, peak.Or(0) >= slotKVHeadroom)
 	}
-	inUse := fmt.Sprintf("All %s%s are in use while %s", figure.Counted(slots, "slot"), perRank(p.ranks), requestsQueued(p.queued*p.ranks))
+	inUse := fmt.Sprintf("All %s%s are in use while %s", figure.Counted(slots, "slot"), perRank(p.ranks), requestsQueued(p.queuedInRun*p.ranks))
 	if slots == 1 {
-		inUse = fmt.Sprintf("The one slot%s is in use while %s", perRank(p.ranks), requestsQueued(p.queued*p.ranks))
+		inUse = fmt.Sprintf("The one slot%s is in use while %s", perRank(p.ranks), requestsQueued(p.queuedInRun*p.ranks))
 	}
 	if r.Facts.MaxNumSeqsInferred {
-		inUse = fmt.Sprintf("Running stays at %d%s while %s and the KV pool has room, from which the slots are inferred", slots, perRank(p.ranks), requestsQueued(p.queued*p.ranks))
+		inUse = fmt.Sprintf("Running stays at %d%s while %s and the KV pool has room, from which the slots are inferred", slots, perRank(p.ranks), requestsQueued(p.queuedInRun*p.ranks))
 	}
 	from := strconv.Itoa(slots)
 	fix := flagFix(r.Facts, "--max-num-seqs", from, strconv.Itoa(to), r.Facts.MaxNumSeqs.Source, "")

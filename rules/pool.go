@@ -15,7 +15,8 @@ import (
 type pool struct {
 	ranks        float64
 	running      float64       // requests of one rank, mean of the gauge
-	runningInRun float64       // the same over the whole run, as its figures show it
+	runningInRun float64       // the same over the whole run, as its figures show it: that of a headline
+	queuedInRun  float64       // requests of one rank waiting for capacity, mean over the whole run
 	occupied     stat.Opt      // slots of one rank in use, mean (engine.Window.Occupied)
 	queued       float64       // requests of one rank waiting for capacity, mean
 	peak         float64       // requests of one rank that ran at once, maximum
@@ -52,6 +53,7 @@ func poolOf(r *engine.Run, selected func(w *engine.Window) bool) pool {
 	whole := poolUse(r, always)
 	whole.budget(&r.Agg)
 	p.runningInRun = r.Agg.Running.Times(1 / p.ranks).Or(whole.running)
+	p.queuedInRun = r.Agg.Waiting.Plus(stat.Some(-r.Agg.Deferred.Or(0))).Times(1 / p.ranks).Or(whole.queued)
 	p.resident, p.end, p.context, p.holds, p.shared = whole.resident, whole.end, whole.context, whole.holds, whole.shared
 	return p
 }

@@ -384,8 +384,7 @@ func raiseBudget(r *engine.Run, p *pool, budget int, tokens float64, cause strin
 		return fix
 	}
 	g := tokenBudgetGain(r, to)
-	fix.Why = fmt.Sprintf("%s; with the %s running as well, a step would have about %s tokens.",
-		cause, figure.Counted(p.queued, "waiting request"), figure.Count(demand)) + g.sentence()
+	fix.Why = fmt.Sprintf("%s; with the waiting requests running as well, a step would have about %s tokens.", cause, figure.Count(demand)) + g.sentence()
 	fix.Predicted = g.predictions()
 	if r.Perf == nil {
 		fix.Predicted = []engine.Prediction{{Metric: metricThroughput, Unit: "ratio"}}

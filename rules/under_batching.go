@@ -266,7 +266,7 @@ const ridgeMost = 600
 // moreClients returns the fix of R1, on the client side; if all slots are in use (full), it
 // includes more slots. room is the number of requests of one rank that bound allows.
 func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) *engine.Fix {
-	now, to := p.running*p.ranks, float64(engine.SlotsWithin(room))*p.ranks
+	now, to := p.runningInRun*p.ranks, float64(engine.SlotsWithin(room))*p.ranks
 	fix := &engine.Fix{
 		Kind: engine.KindClient,
 		From: fmt.Sprint(math.Round(now)), To: fmt.Sprint(to),
