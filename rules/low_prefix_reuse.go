@@ -388,11 +388,12 @@ func reshapePrompts(r *engine.Run, e eviction) *engine.Fix {
 		Costs:     []string{"a change of the clients' prompts"},
 		Predicted: reuseBound(r),
 	}
-	if e.possible() && !e.excluded() {
-		fix.Why = fmt.Sprintf("Prefix caching is on, but %s of the prompt tokens are reused. Either the prompts differ from their first tokens on, or their shared prefixes are evicted before they are needed again: a block stays cached for about %s after its request. The metrics page does not separate the two.",
-			few, formatSeconds(e.stay.V))
-		fix.Command += "; if they are like that already, a larger KV pool or fewer different prefixes for each server"
-		why := "helps only if prompts with a shared prefix arrive within the time that it stays cached: " + evictionTest(r.Facts)
+	if e.stay.OK && !e.excluded() {
+		// No limit decides on these words: how soon a prefix comes again is not measured, and next to a limit they would change
+		// with every window.
+		fix.Why = fmt.Sprintf("Prefix caching is on, but %s of the prompt tokens are reused: the prompts differ from their first tokens on, or what they share comes again only after the about %s for which the %s of the pool that running requests leave free keep it. The metrics page does not separate the two.",
+			few, formatSeconds(e.stay.V), figure.PercentSign(max(0, 1-r.Agg.KV.Or(0))))
+		why := "helps only if what prompts share comes again later than that: " + evictionTest(r.Facts)
 		if busy := busyWithPrompts(r); busy != "" {
 			why = busy + "; it " + why
 		}

@@ -15,8 +15,8 @@ import (
 // long a block stays cached, and whether whole prompts hit or the same part of each.
 
 const (
-	// reuseStay is how long a block must stay cached after its request to rule out eviction, in
-	// seconds: the next turn of a conversation comes within about a minute.
+	// reuseStay is how long a block must stay cached after its request, in seconds, for eviction to be no
+	// cause of hits that differ: the next turn of a conversation comes within about a minute.
 	reuseStay = 60.0
 	// reuseUneven is the minimum spread of the cached tokens of a request over windows, relative
 	// to whole hits and whole misses, that a prefix shared by all prompts cannot have. Such a
@@ -96,13 +96,13 @@ func (e eviction) likely() bool { return e.possible() && e.uneven.OK && !e.exclu
 func (e eviction) evidence(r *engine.Run) []engine.Evidence {
 	var out []engine.Evidence
 	if e.stay.OK {
-		side := "<"
-		if !e.possible() {
-			side = ">="
-		}
-		out = append(out, compared("cached_block_stay_s", e.stay, "s", side, reuseStay, engine.FromDerived, fmt.Sprintf(
+		stay := measured("cached_block_stay_s", e.stay, "s", fmt.Sprintf(
 			"a block stays cached for about %s after its request: running requests leave %s of the pool free, and %s tokens per second are written into it",
-			formatSeconds(e.stay.V), figure.PercentSign(max(0, 1-r.Agg.KV.Or(0))), figure.Count(r.Agg.PrefillPerS.Plus(r.Agg.Rate[engine.CounterGenerationTokens]).Or(0)))))
+			formatSeconds(e.stay.V), figure.PercentSign(max(0, 1-r.Agg.KV.Or(0))), figure.Count(r.Agg.PrefillPerS.Plus(r.Agg.Rate[engine.CounterGenerationTokens]).Or(0))))
+		if stay.Source = engine.FromDerived; e.uneven.OK && !e.excluded() { // else it decides nothing
+			stay = compared(stay.Name, e.stay, stay.Unit, "<", reuseStay, stay.Source, stay.Text)
+		}
+		out = append(out, stay)
 	}
 	if e.uneven.OK {
 		side, text := ">=", "some prompts hit and others miss: the cached tokens of a request vary between windows"
