@@ -10,7 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// Headroom is how many more requests of the measured kind a server takes before they wait or an objective breaks, by
+// Headroom is how many more requests of the measured kind a server takes, with its settings as they are, before they wait or an objective breaks, by
 // the physical model calibrated on the measured point.
 type Headroom struct {
 	// Low, Mid and High are further requests a second, with their 80 % range.

@@ -284,7 +284,7 @@ func (p *Performance) Headroom() (r Range, batch float64, why string) {
 		return Range{}, 0, "neither slots nor KV pool are known"
 	case m.Waiting.Or(0) >= 1 && !m.scheduledAtOnce():
 		zero := stat.Some(0)
-		return Range{zero, zero, zero}, batch, "requests wait already"
+		return Range{zero, zero, zero}, batch, "requests wait already with these settings"
 	}
 	at := func(deviations float64) Range {
 		root := (math.Sqrt(deviations*deviations+4*batch) - deviations) / 2 // n + deviations·√n fill the batch

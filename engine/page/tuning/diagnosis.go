@@ -337,12 +337,12 @@ func headroom(h *engine.Headroom) page.Text {
 	low, high := figure.Compared(h.Low.V, h.High.V, "req/s")
 	if h.Limit == engine.LimitObjective {
 		return page.Join(page.Toned(page.Body, label), page.Toned(page.Strong, strings.TrimSuffix(low, nbsp+"req/s"), " to ", high),
-			page.Toned(page.Body, " more of this kind hold "+h.Objective+" (est), with "+figure.Count(h.Running.V)+" running"))
+			page.Toned(page.Body, " more of this kind hold "+h.Objective+" with these settings (est), with "+figure.Count(h.Running.V)+" running"))
 	}
 	full := map[engine.HeadroomLimit]string{
 		engine.LimitSlots: "the slots are full with %s running", engine.LimitPool: "the KV pool is full with %s running", engine.LimitOutput: "output does not grow beyond %s running",
 	}[h.Limit]
-	return page.Join(page.Toned(page.Body, label), page.Toned(page.Strong, strings.TrimSuffix(low, nbsp+"req/s"), " to ", high), page.Toned(page.Body, " more of this kind before some wait (est): "+fmt.Sprintf(full, figure.Count(h.Running.V))))
+	return page.Join(page.Toned(page.Body, label), page.Toned(page.Strong, strings.TrimSuffix(low, nbsp+"req/s"), " to ", high), page.Toned(page.Body, " more of this kind before some wait with these settings (est): "+fmt.Sprintf(full, figure.Count(h.Running.V))))
 }
 
 // aboveRange notes an output above the achievable range, or "".

@@ -21,7 +21,7 @@ func Terms() []engine.Term {
 			"ridge: the running requests from which a step computes for longer than it reads.",
 		}},
 		{Name: "headroom", Meaning: []string{
-			"How many more requests a second of the measured kind the server takes before some wait, or before an objective of --slo breaks.",
+			"How many more requests a second of the measured kind the server takes with these settings before some wait, or before an objective of --slo breaks. A change of the settings may allow more.",
 		}},
 		{Name: "PROFILE", Also: []string{"PROFILE ceilings", "PROFILE formula", "ridge batch", "not used", "recoverable", "left for KV"}, Meaning: []string{
 			"Published formulas and rules (R1 to R5), shown for comparison: nothing is recommended or predicted by these formulas.",
