@@ -70,12 +70,12 @@ func (r *Run) physical() {
 		why("no request was seen running while tokens moved")
 		return
 	}
-	m, assumed, ok := r.measuredPoint()
+	ranks := max(1, a.Ranks)
+	m, assumed, ok := r.measuredPoint(float64(ranks)) // of the page, which may show fewer than the server has
 	if !ok {
 		why("the mean context of a running request is not known: no KV usage and no prompt lengths")
 		return
 	}
-	ranks := max(1, a.Ranks)
 	operating, perf, err := config.Operate(m, ranks)
 	if err != nil {
 		why(err.Error())
@@ -83,6 +83,12 @@ func (r *Run) physical() {
 	}
 	operating.Assumptions = append(operating.Assumptions, assumed...)
 	c.Physical, r.Perf = &operating, perf
+	if busy := r.busyRanks(); busy <= unevenRanks*float64(ranks) {
+		uneven, _, _ := r.measuredPoint(busy)
+		if even, rank, err := config.Operate(uneven, ranks); err == nil {
+			operating.BestTokensPerS, operating.BestBatch, r.rank = even.BestTokensPerS, even.BestBatch, rank
+		}
+	}
 	if g := a.Rate[CounterGenerationTokens]; g.OK && impossible(config, m, m.Resident, ranks, g.V) {
 		measured, ideal := figure.Compared(g.V, operating.IdealTokensPerS.V, "tok/s")
 		c.Impossible = fmt.Sprintf("measured %s is above the ideal ceiling of %s: model, GPU, dtype or tensor parallelism is misread (%s, %s weights, %s, TP %d)",
@@ -92,12 +98,33 @@ func (r *Run) physical() {
 	}
 }
 
-// measuredPoint returns the measurements of one data-parallel rank in the terms of the
+// unevenRanks is the share of the ranks that work, as busyRanks counts them, up to which the mean of all says nothing about
+// the steps of one: of two, one runs three times as many requests as the other.
+const unevenRanks = 0.8
+
+// busyRanks returns among how many data-parallel ranks as busy as the mean request's the running requests would be
+// divided: all ranks if they run as many, and one if all requests run in one.
+func (r *Run) busyRanks() float64 {
+	var busy stat.Average
+	for i := range r.Windows {
+		w := &r.Windows[i]
+		sum, squares := 0.0, 0.0
+		for k := range w.Ranks {
+			running := w.Ranks[k].Running.Or(0)
+			sum, squares = sum+running, squares+running*running
+		}
+		if w.Evaluable && squares > 0 {
+			busy.Add(stat.Some(sum*sum/squares), sum*w.Seconds())
+		}
+	}
+	return busy.Mean().Or(float64(max(1, r.Agg.Ranks)))
+}
+
+// measuredPoint returns the measurements of one of so many data-parallel ranks, which work the same, in the terms of the
 // physical model, and the assumptions made. ok is false if the context of a running request
 // is unknown.
-func (r *Run) measuredPoint() (m roofline.Measured, assumed []string, ok bool) {
+func (r *Run) measuredPoint(ranks float64) (m roofline.Measured, assumed []string, ok bool) {
 	a, f := &r.Agg, r.Facts
-	ranks := float64(max(1, a.Ranks)) // of the page, which may show fewer than the server has
 	m = roofline.Measured{
 		StepSeconds:  a.StepTime,
 		OutputPerS:   a.Rate[CounterGenerationTokens].Times(1 / ranks),

@@ -127,3 +127,40 @@ func TestPrefillBoundsReuse(t *testing.T) {
 		}
 	}
 }
+
+// TestBestOfUnevenRanks checks that two ranks, of which one runs everything, have twice the best output of that one alone:
+// its steps are as long as with its own batch, not with the mean of both.
+func TestBestOfUnevenRanks(t *testing.T) {
+	run := func(w *engine.Window) *engine.Diagnosis {
+		f := knownFacts()
+		addModel(t, &f)
+		windows := make([]engine.Window, 10)
+		for i := range windows {
+			windows[i] = w.Clone()
+		}
+		d := engine.Diagnose(engine.Request{Facts: f, Windows: windows, Rules: All()})
+		if d.Ceiling.Physical == nil || !d.Ceiling.Physical.BestTokensPerS.OK {
+			t.Fatalf("no best output: %s", d.Ceiling.PhysicalReason)
+		}
+		return &d
+	}
+	alone := quietWindow()
+	both := alone.Clone()
+	idle := both.Ranks[0]
+	idle.Name, idle.Running, idle.Waiting = "1", stat.Some(0), stat.Some(0)
+	both.Ranks = append(both.Ranks, idle)
+	both.KV, both.KVLast = both.KV.Times(0.5), both.KVLast.Times(0.5) // the mean of both pools
+	one, two := run(&alone), run(&both)
+	if got, want := two.Ceiling.Physical.BestTokensPerS.V, 2*one.Ceiling.Physical.BestTokensPerS.V; math.Abs(got-want) > 1e-6*want {
+		t.Errorf("best output %v, want %v", got, want)
+	}
+	highest := 0.0
+	for _, p := range two.Curve.Points {
+		if p.Running <= two.Ceiling.Physical.BestBatch.V {
+			highest = max(highest, p.Expected)
+		}
+	}
+	if want := two.Ceiling.Physical.BestTokensPerS.V; math.Abs(highest-want) > 0.05*want {
+		t.Errorf("the highest point of the curve within slots and pool is %v, the best output %v", highest, want)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -135,18 +134,7 @@ func costOfWait(t *testing.T, f *engine.Finding) float64 {
 }
 
 func TestPrefillInterferenceBudget(t *testing.T) {
-	model := func(_ *engine.Window, f *engine.Facts) {
-		gpu, err := catalog.Default().FindGPU("NVIDIA H100 80GB HBM3", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		spec, err := catalog.Default().FindModel("meta-llama/Llama-3.1-8B-Instruct")
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.GPU, f.GPUKnown, f.ModelSpec, f.ModelKnown = gpu, true, spec, true
-		f.KVCacheDType, f.WeightDType, f.ComputeDType = know("bf16"), know("bf16"), know("bf16")
-	}
+	model := func(_ *engine.Window, f *engine.Facts) { addModel(t, f) }
 	t.Run("without a model in proportion to the pause", func(t *testing.T) {
 		// 0.5 s and more for 4,096 tokens and more: 1,024 take about 0.15 s, 2,048 too long.
 		f := diagnoseInterrupted(t, func(*engine.Window, *engine.Facts) {})

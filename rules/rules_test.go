@@ -57,6 +57,21 @@ func knownFacts() engine.Facts {
 	}
 }
 
+// addModel adds a GPU and a model to the facts, so that the physical model has a basis.
+func addModel(t *testing.T, f *engine.Facts) {
+	t.Helper()
+	gpu, err := catalog.Default().FindGPU("NVIDIA H100 80GB HBM3", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := catalog.Default().FindModel("meta-llama/Llama-3.1-8B-Instruct")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.GPU, f.GPUKnown, f.ModelSpec, f.ModelKnown = gpu, true, spec, true
+	f.KVCacheDType, f.WeightDType, f.ComputeDType = know("bf16"), know("bf16"), know("bf16")
+}
+
 func setCounter(w *engine.Window, c engine.Counter, perSecond float64) {
 	w.Rate[c], w.Delta[c] = stat.Some(perSecond), stat.Some(perSecond*w.Seconds())
 }
