@@ -252,7 +252,9 @@ func fullClocks(r *engine.Run, most float64) gain {
 // and clients that pause between two requests pause as long as before.
 func served(r *engine.Run, faster float64) float64 {
 	if d := r.Offered.Demand; d.OK {
-		return min(faster, max(1, d.V))
+		// A multiple of the requests that ended: of a load that piles up, the output has tokens of others too.
+		ended := r.Agg.Rate[engine.CounterRequestSuccess].Times(r.Agg.OutputLen.V).Div(r.Agg.Rate[engine.CounterGenerationTokens])
+		return min(faster, max(1, d.V*min(1, ended.Or(1))))
 	}
 	in := r.Agg.Running.Plus(r.Agg.Waiting).Times(1 / float64(max(1, r.Agg.Ranks)))
 	computing := in.Div(in.Plus(r.Offered.Thinking)).Or(1)
