@@ -235,7 +235,7 @@ func reuseMost(r *engine.Run) (share stat.Opt, why string) {
 		return stat.None, "requests wait, and what is freed by shorter prompts serves them"
 	case r.Facts.OnCPU():
 		return stat.None, "on a CPU prompts also slow down the other work of the same cores"
-	case r.Facts.LongPrompt.OK:
+	case longPromptTime(r).OK:
 		return stat.None, uncounted(r.Facts)
 	}
 	share = a.PrefillMost

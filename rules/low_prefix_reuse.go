@@ -188,7 +188,7 @@ func concludeLowPrefixReuse(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	profile := engine.Rule{Check: checkProfileReuse}
 	switch {
 	case !share.OK || share.V >= reusePrefillShare || engine.TallyChecks(&profile, r).Significant():
-	case facts.LongPrompt.OK:
+	case longPromptTime(r).OK:
 		f.State, f.Missing = engine.NotEvaluable, append(f.Missing, inputParts)
 		f.Reason += fmt.Sprintf(", and prefill takes %s: %s", takes, uncounted(facts))
 	default:
@@ -244,8 +244,8 @@ func addHitRate(r *engine.Run, t engine.Tally, f *engine.Finding) {
 }
 
 // prefillShare returns the share, 0..1, of the engine's time that prefill takes, and that in words: by the
-// physical model, or the measured bound if that is lower. It is absent without either. Where a long prompt is
-// computed it is a lower bound, without what the page counts later.
+// physical model, or the measured bound if that is lower. It is absent without either. While one long prompt
+// is computed the page counts nothing, and the share is a lower bound.
 func prefillShare(r *engine.Run) (share stat.Opt, words string) {
 	model := stat.None
 	if r.Perf != nil {
@@ -253,7 +253,7 @@ func prefillShare(r *engine.Run) (share stat.Opt, words string) {
 	}
 	share, words = r.Agg.PrefillMost, "at most "
 	switch {
-	case r.Facts.LongPrompt.OK:
+	case longPromptTime(r).OK:
 		share, words = model.Max(longPromptTime(r)), "at least "
 	case model.OK && (!share.OK || model.V < share.V):
 		share, words = model, "about "
@@ -305,7 +305,7 @@ func withholdSmallShare(r *engine.Run, fix *engine.Fix) {
 	if !share.OK || share.V >= reusePrefillShare || fix.Withheld != "" {
 		return
 	}
-	if r.Facts.LongPrompt.OK {
+	if longPromptTime(r).OK {
 		fix.Withheld = "prefill takes " + takes + ", and the possible gain of reuse is unknown: " + uncounted(r.Facts)
 		return
 	}
@@ -391,8 +391,7 @@ func reshapePrompts(r *engine.Run, e eviction) *engine.Fix {
 	if e.stay.OK && !e.excluded() {
 		// No limit decides on these words: how soon a prefix comes again is not measured, and next to a limit they would change
 		// with every window.
-		fix.Why = fmt.Sprintf("Prefix caching is on, but %s of the prompt tokens are reused: the prompts differ from their first tokens on, or what they share comes again only after the about %s for which the %s of the pool that running requests leave free keep it. The metrics page does not separate the two.",
-			few, formatSeconds(e.stay.V), figure.PercentSign(max(0, 1-r.Agg.KV.Or(0))))
+		fix.Why = fmt.Sprintf("Prefix caching is on, but %s of the prompt tokens are reused: the prompts differ from their first tokens on, or come again later than blocks stay (about %s).", few, formatSeconds(e.stay.V))
 		why := "helps only if what prompts share comes again later than that: " + evictionTest(r.Facts)
 		if busy := busyWithPrompts(r); busy != "" {
 			why = busy + "; it " + why

@@ -113,17 +113,18 @@ func onePromptRuns(w *engine.Window, f *engine.Facts) bool {
 }
 
 // longPromptTime returns the share of the time, 0..1, of windows in which one long prompt was computed and none completed:
-// a lower bound of prefill, which the page counts nowhere meanwhile. It is absent without a long prompt.
+// a lower bound of prefill, which the page counts nowhere meanwhile. It is absent if there are none: where each step has
+// output tokens, all are counted.
 func longPromptTime(r *engine.Run) stat.Opt {
-	if !r.Facts.LongPrompt.OK {
-		return stat.None
-	}
 	seconds, all := 0.0, 0.0
 	for w := range windows(r, evaluable) {
 		all += w.Seconds()
 		if onePromptRuns(w, r.Facts) {
 			seconds += w.Seconds()
 		}
+	}
+	if seconds == 0 {
+		return stat.None
 	}
 	return stat.Some(seconds).Div(stat.Some(all))
 }
