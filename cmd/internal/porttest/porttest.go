@@ -18,7 +18,7 @@ func Free(t testing.TB) int {
 	for range 100 {
 		port := 20000 + rand.IntN(10000)
 		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		if l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			_ = l.Close()
 			return port
 		}
