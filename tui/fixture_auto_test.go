@@ -3,12 +3,12 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -58,8 +58,8 @@ func judged(d verdict.Direction, low, mid, high, measured, restart float64) *ver
 func measures(output verdict.Interval, ttft verdict.Interval) []verdict.Measure {
 	return []verdict.Measure{
 		{Metric: verdict.MetricTokens, Change: output, Known: true, Moved: true},
-		{Metric: verdict.MetricTTFT, Quantile: 0.99, Before: some(24), After: some(9.66), Change: ttft, Known: true, Moved: true, Buckets: [2]stat.Bucket{{20, 40}, {7.5, 10}}, Count: 214},
-		{Metric: verdict.MetricITL, Quantile: 0.99, Before: some(0.0212), After: some(0.0227), Change: verdict.Interval{Low: -0.02, Mid: 0.069, High: 0.13}, Known: true, Count: 41_000},
+		{Metric: verdict.MetricTTFT, Quantile: 0.99, Change: ttft, Known: true, Moved: true, Count: 214},
+		{Metric: verdict.MetricITL, Quantile: 0.99, Change: verdict.Interval{Low: -0.02, Mid: 0.069, High: 0.13}, Known: true, Count: 41_000},
 	}
 }
 
@@ -113,8 +113,40 @@ func countdownSnapshot() *loop.Snapshot {
 // withVerdict sets the verdict on a change.
 func withVerdict(it *loop.Iteration, r *verdict.Result) {
 	d := *it.Delta
-	d.Verdict, d.Direction, d.Reason = r, r.Direction, r.Reason
+	d.Verdict, d.Direction, d.Reason = judgedAs(&d, r), r.Direction, r.Reason
 	it.Delta = &d
+}
+
+// judgedAs adds to a verdict the values that it lacks: those of the diagnoses, as if these were of the judged
+// slices, and after the change what its interval says.
+func judgedAs(d *effect.Delta, r *verdict.Result) *verdict.Result {
+	full := *r
+	full.Measures = slices.Clone(r.Measures)
+	for _, m := range d.Metrics {
+		name, quantile := strings.TrimSuffix(strings.TrimSuffix(m.Name, "_s"), "_mean"), 0.0
+		if cut, ok := strings.CutSuffix(name, "_p99"); ok {
+			name, quantile = cut, 0.99
+		}
+		one := verdict.Measure{Metric: verdict.Metric(name), Quantile: quantile, Before: m.Before.Value, After: m.After.Value}
+		if one.Metric.Quantity(quantile) != m.Name { // it has no suffix to cut
+			one.Metric = verdict.Metric(m.Name)
+		}
+		at := slices.IndexFunc(full.Measures, func(have verdict.Measure) bool { return have.Metric.Quantity(have.Quantile) == m.Name })
+		if m.Name == "usd_per_million_tokens" {
+			one.After = one.Before.Times(1 / (1 + r.Effect.Mid))
+		}
+		switch {
+		case at < 0:
+			full.Measures = append(full.Measures, one)
+		case !full.Measures[at].Before.OK:
+			have := &full.Measures[at]
+			have.Before, have.After = one.Before, one.After
+			if have.Known {
+				have.After = one.Before.Times(1 + have.Change.Mid)
+			}
+		}
+	}
+	return &full
 }
 
 func heldSnapshot() *loop.Snapshot {
@@ -191,6 +223,7 @@ func inconclusiveSnapshot() *loop.Snapshot {
 	s := countdownSnapshot()
 	r := judged(verdict.Inconclusive, -0.021, 0.041, 0.107, 0.011, 0.062)
 	r.NamesEffect, r.Reason = true, "output +4.1 % (−2.1 to +11 %); starts of one configuration differ by as much"
+	r.Measures = measures(r.Effect, verdict.Interval{})[:1]
 	r.Spread = verdict.Spread{SD: 0.04, From: "assumed: six starts of one configuration differed by 3.8 %"}
 	r.Cause = verdict.ByNoise
 	changeSlots(s, 17, 24, r, loop.IterationNoGain)
@@ -202,6 +235,7 @@ func incomparableSnapshot() *loop.Snapshot {
 	s := countdownSnapshot()
 	r := judged(verdict.NotComparable, -0.12, -0.08, -0.04, 0.02, 0.017)
 	r.NamesEffect, r.Reason = true, "output −8 % (−12 to −4 %), but the load differs (prompt tokens +31 %): that may be all"
+	r.Measures = measures(r.Effect, verdict.Interval{})[:1]
 	r.Cause, r.Bias = verdict.ByTraffic, 0.19
 	r.Limited = [2]verdict.Limit{verdict.ByDemand, verdict.ByCapacity}
 	r.Traffic = []verdict.Shift{

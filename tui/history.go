@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -254,11 +255,11 @@ const interval95 = "95 %"
 
 // all returns the columns to the right of the change.
 func (t *iterationList) all() []iterationColumn {
-	pair := func(name, unit string) func(*loop.Iteration) (string, cell.Token) {
-		return func(it *loop.Iteration) (string, cell.Token) { return beforeAfter(it, name, unit), cell.Body }
+	pair := func(name string, headed bool) func(*loop.Iteration) (string, cell.Token) {
+		return func(it *loop.Iteration) (string, cell.Token) { return beforeAfter(it, name, headed), cell.Body }
 	}
 	return []iterationColumn{
-		{name: "output tok/s", least: 76, right: true, text: pair("generation_tokens_per_s", "")},
+		{name: "output tok/s", least: 76, right: true, text: pair(tuning.Output, true)},
 		{name: "", least: 40, right: true, text: func(it *loop.Iteration) (string, cell.Token) {
 			if it.Delta == nil {
 				return "", cell.Body
@@ -278,9 +279,9 @@ func (t *iterationList) all() []iterationColumn {
 			}
 			return "", cell.Muted
 		}},
-		{name: "TTFT p99", least: 110, right: true, text: pair("ttft_p99_s", "s")},
-		{name: "ITL p99", least: 134, right: true, text: pair("itl_p99_s", "s")},
-		{name: "$ per 1M tok", detail: "cost per 1M tok", least: 158, right: true, text: pair("usd_per_million_tokens", "USD")},
+		{name: "TTFT p99", least: 110, right: true, text: pair("ttft_p99_s", false)},
+		{name: "ITL p99", least: 134, right: true, text: pair("itl_p99_s", false)},
+		{name: "$ per 1M tok", detail: "cost per 1M tok", least: 158, right: true, text: pair("usd_per_million_tokens", false)},
 		{name: "direction", least: 0, text: func(it *loop.Iteration) (string, cell.Token) {
 			sign, word, token := verdictSign(t.u, it)
 			return sign + " " + word, token
@@ -411,18 +412,27 @@ func verdictSign(u *frame.Settings, it *loop.Iteration) (sign, word string, t ce
 	return sign, word, tone
 }
 
-// beforeAfter formats a quantity before and after a change. If both have the same unit, it appears
-// once.
-func beforeAfter(it *loop.Iteration, name, unit string) string {
-	before, after := tuning.Quantity(it.Before, name), tuning.Quantity(it.After, name)
-	if !before.Value.OK && !after.Value.OK {
+// beforeAfter formats a quantity before and after a change as the table of the change does. If both have the same
+// unit, it appears once, or not at all if the head of the column has it.
+func beforeAfter(it *loop.Iteration, name string, headed bool) string {
+	before, after := tuning.BeforeAfter(it, name)
+	switch {
+	case !before.Value.OK && !after.Value.OK:
+		return figure.Absent
+	case headed:
+		return withoutUnit(before) + " → " + withoutUnit(after)
+	}
+	b, a, unit := tuning.FormatPair(before, after)
+	return strings.TrimSpace(b + " → " + a + " " + unit)
+}
+
+// withoutUnit formats a quantity whose unit stands elsewhere.
+func withoutUnit(q engine.Quantity) string {
+	if !q.Value.OK {
 		return figure.Absent
 	}
-	before.Unit, after.Unit = unit, unit
-	if !before.Value.OK || !after.Value.OK {
-		return tuning.Show(before) + " → " + tuning.Show(after)
-	}
-	return tuning.FromTo(before, after.Value)
+	text, _ := figure.Amount(q.Value.V, q.Unit)
+	return text
 }
 
 // expectation returns the prediction for the goal and whether the result was within it, "" without

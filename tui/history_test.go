@@ -25,8 +25,8 @@ func TestHistoryTellsAllAtEveryWidth(t *testing.T) {
 	for i := range s.Iterations {
 		it := &s.Iterations[i]
 		_, word, _ := verdictSign(unicodeLook(), it)
-		want = append(want, tuning.IterationChange(it), string(it.Noticed), beforeAfter(it, "generation_tokens_per_s", ""), tuning.Change(it.Delta.Throughput),
-			beforeAfter(it, "ttft_p99_s", "s"), beforeAfter(it, "itl_p99_s", "s"), beforeAfter(it, "usd_per_million_tokens", "USD"), word, string(it.End), "PROFILE "+string(it.Delta.Classic), expectation(it))
+		want = append(want, tuning.IterationChange(it), string(it.Noticed), beforeAfter(it, tuning.Output, true), tuning.Change(it.Delta.Throughput),
+			beforeAfter(it, "ttft_p99_s", false), beforeAfter(it, "itl_p99_s", false), beforeAfter(it, "usd_per_million_tokens", false), word, string(it.End), "PROFILE "+string(it.Delta.Classic), expectation(it))
 	}
 	want = append(want, "decide", "load differs: prompts were 9 % longer after the change", "Noise, the same settings measured again: +2.1 %, −1.3 %", ": within")
 	for w := 60; w <= 240; w += 3 {
@@ -35,6 +35,20 @@ func TestHistoryTellsAllAtEveryWidth(t *testing.T) {
 		for _, part := range want {
 			if part = strings.ReplaceAll(part, figure.NBSP, " "); !strings.Contains(got, part) {
 				t.Errorf("at %d columns lacks %q:\n%s", w, part, got)
+			}
+		}
+	}
+}
+
+// TestHistoryAndNowShowTheSameFigures checks that both views show a change as it was judged, not as the whole
+// measurement has it: 3,550 tok/s and a p99 of 139 ms.
+func TestHistoryAndNowShowTheSameFigures(t *testing.T) {
+	s := snapshotNamed(t, "better")
+	for name, content := range map[string]contentOf{"now": now, "history": history} {
+		got := words(drawn(content, s, unicodeLook(), 200, 60))
+		for _, want := range []string{"1,230 → 2,530", "9.66 s → 676 ms", "$0.41 → $0.20"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, got)
 			}
 		}
 	}

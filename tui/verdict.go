@@ -231,7 +231,7 @@ func (v *nowView) proof(q *frame.Panel, w int, it *loop.Iteration, brief bool) {
 		q.Add(u.Paragraph(w, 65, nil, page.Toned(cell.Body, tuning.Sentence(text))))
 	}
 	keeps := map[tuning.RemarkKind]int{
-		tuning.AboutObjective: 71, tuning.AboutBrokenObjective: 87, tuning.AboutTraffic: 73, tuning.AboutLimit: 63, tuning.AboutCause: 72, tuning.AboutWidth: 74,
+		tuning.AboutObjective: 71, tuning.AboutBrokenObjective: 87, tuning.AboutTraffic: 73, tuning.AboutLimit: 63, tuning.AboutWarmUp: 61, tuning.AboutCause: 72, tuning.AboutWidth: 74,
 	}
 	for _, r := range tuning.Remarks(it.Delta) {
 		keep := keeps[r.Kind]

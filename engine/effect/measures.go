@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop/search"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -38,18 +39,22 @@ func (p Verdict) OtherChanges(shown ...string) []string {
 	return list
 }
 
-// MeasureOf returns the measure of a quantity of docs/interfaces.md section 3; ok is false if it
-// was not compared. The measure of the goal has the interval of the verdict, so that the two
-// cannot differ.
+// MeasureOf returns the measure of a quantity of docs/interfaces.md section 3; ok is false if its change
+// is unknown. The measure of the goal has the interval of the verdict, so that the two cannot differ.
 func (p Verdict) MeasureOf(quantity string) (m verdict.Measure, ok bool) {
+	m, ok = p.listed(quantity)
+	if c, known := p.Change(); ok && m.Known && known && quantity == p.goalQuantity() {
+		m.Change, m.Moved = c, c.Low > 0 || c.High < 0
+	}
+	return m, ok && m.Known && m.Change.Finite()
+}
+
+// listed returns the measure of a quantity; ok is false if it was not read.
+func (p Verdict) listed(quantity string) (m verdict.Measure, ok bool) {
 	for _, m := range p.Measures {
-		if m.Metric.Quantity(m.Quantile) != quantity {
-			continue
+		if m.Metric.Quantity(m.Quantile) == quantity {
+			return m, true
 		}
-		if c, known := p.Change(); known && quantity == p.goalQuantity() {
-			m.Change, m.Known, m.Moved = c, true, c.Low > 0 || c.High < 0
-		}
-		return m, m.Known && m.Change.Finite()
 	}
 	return verdict.Measure{}, false
 }
@@ -62,21 +67,28 @@ func (p Verdict) goalQuantity() string {
 	return search.GoalMetric(p.Result.Goal)
 }
 
-// judged replaces the values of a quantity by those that were judged, if there are any: the
-// interval belongs to them, while the diagnoses cover different periods.
+// judged replaces the values of a quantity by those of the judged slices, because the diagnoses cover other
+// periods, such as the warm-up. What was not read there is absent, and what a diagnosis withholds stays so.
 func (p Verdict) judged(d MetricDelta) MetricDelta {
-	m, ok := p.MeasureOf(d.Name)
-	if !ok {
-		return d
+	listed, _ := p.listed(d.Name)
+	for i, q := range [...]*engine.Quantity{&d.Before, &d.After} {
+		if !q.Value.OK {
+			continue
+		}
+		q.Value, q.Bucket, q.AtLeast = [...]stat.Opt{listed.Before, listed.After}[i], listed.Buckets[i], listed.Overflows[i]
+		if !q.Value.OK {
+			q.Reason = "not among what was judged"
+		}
 	}
-	d.Change = stat.Some(m.Change.Mid)
-	if m.Before.OK && m.After.OK {
-		d.Before.Value, d.After.Value = m.Before, m.After
+	d.Change = Relative(d.Before.Value, d.After.Value)
+	if m, ok := p.MeasureOf(d.Name); ok {
+		d.Change = stat.Some(m.Change.Mid)
 	}
 	return d
 }
 
-// MeasuredMetrics returns the quantities before and after the change, as they were judged.
+// MeasuredMetrics returns the quantities before and after the change: those of the judged slices if there is
+// a verdict, so that all are of the same period.
 func (d *Delta) MeasuredMetrics() []MetricDelta {
 	p, ok := VerdictOf(d)
 	if !ok {

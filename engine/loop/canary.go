@@ -179,6 +179,7 @@ func (c *canaries) sides() (others, own verdict.Side) {
 func (c *canaries) look() {
 	m, it := c.measuring, c.lastIteration()
 	others, own := c.sides()
+	others.CostPerHour, own.CostPerHour = engine.FactOpt(c.server.facts.CostPerHour), engine.FactOpt(c.facts().CostPerHour)
 	m.measured = 0
 	if len(own.Incarnations) > 0 {
 		m.measured = measured.Length(own.Incarnations[0])

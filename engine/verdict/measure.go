@@ -149,6 +149,7 @@ func (c *comparison) measure() {
 			c.compare(m)
 		}
 	}
+	c.describe()
 }
 
 // columns adds the columns of a measure on both sides.
@@ -192,10 +193,50 @@ func (c *comparison) estimatesOf(m *meter) (b, a *estimate) {
 }
 
 // compare adds a measure to the result if it was read on at least one side.
-func (c *comparison) compare(m *meter) {
-	if b, a := c.estimatesOf(m); b.value.OK || a.value.OK {
-		c.r.Measures = append(c.r.Measures, c.compared(m))
+func (c *comparison) compare(m *meter) { c.list(c.compared(m)) }
+
+// list adds a measure to the result if it has a value on at least one side.
+func (c *comparison) list(m Measure) {
+	if m.Before.OK || m.After.OK {
+		c.r.Measures = append(c.r.Measures, m)
 	}
+}
+
+// describe adds what is not tested of the judged slices.
+func (c *comparison) describe() {
+	for _, d := range [...]struct {
+		metric Metric
+		value  func(*sample) stat.Opt
+	}{
+		{MetricRunning, func(s *sample) stat.Opt { return s.columns[s.load.running].value }},
+		{MetricWaiting, func(s *sample) stat.Opt { return s.columns[s.load.waiting].value }},
+		{MetricKVPeak, (*sample).kvPeak},
+		{MetricHits, func(s *sample) stat.Opt {
+			return s.columns[s.load.hits].value.Map(func(v float64) float64 { return min(1, v) })
+		}},
+		{MetricCost, (*sample).costOfTokens},
+	} {
+		c.list(Measure{Metric: d.metric, Before: d.value(c.side[0]), After: d.value(c.side[1])})
+	}
+}
+
+// kvPeak returns the fullest state of the KV pool, a ratio.
+func (s *sample) kvPeak() (peak stat.Opt) {
+	for i := range s.starts {
+		for j := range s.starts[i].slices {
+			peak = peak.Max(s.starts[i].slices[j].KV)
+		}
+	}
+	return peak
+}
+
+// costOfTokens returns the dollars per million output tokens, absent without a price.
+func (s *sample) costOfTokens() stat.Opt {
+	made, seconds, _ := s.sum(perSecond(tokens))
+	if !s.cost.OK || made <= 0 {
+		return stat.None
+	}
+	return clean(stat.Some(s.cost.V / 3600 * seconds / made * 1e6))
 }
 
 // compared returns the comparison of a measure.
@@ -203,8 +244,12 @@ func (c *comparison) compared(m *meter) Measure {
 	b, a := c.estimatesOf(m)
 	out := Measure{Metric: m.metric, Quantile: m.quantile, Before: b.value, After: a.value, Count: min(b.count, a.count)}
 	if m.hist != nil {
-		out.Buckets = [2]stat.Bucket{m.exact[0].bucket, m.exact[1].bucket}
+		for i := range m.exact {
+			out.Buckets[i], out.Overflows[i] = m.exact[i].all.Bucket(m.quantile), m.exact[i].all.Overflows(m.quantile)
+		}
 		out.Known = c.changeOfQuantile(m, &out)
+		out.Before, out.After = m.exact[0].value(), m.exact[1].value()
+		out.Count = min(observed(&m.exact[0].all), observed(&m.exact[1].all))
 	} else if b.value.OK && a.value.OK && b.value.V > 0 && a.value.V > 0 {
 		e := c.difference(m.at)
 		half := math.Hypot(e.se*stat.StudentQuantile(1-movedError/2, e.dof), c.restart)

@@ -43,6 +43,15 @@ const (
 	MetricPerWatt  Metric = "tokens_per_watt"
 )
 
+// Metrics without a test of their own: their values describe what was judged.
+const (
+	MetricRunning Metric = "running_mean"
+	MetricWaiting Metric = "waiting_mean"
+	MetricKVPeak  Metric = "kv_usage_peak"
+	MetricHits    Metric = "prefix_hit_rate"
+	MetricCost    Metric = "usd_per_million_tokens"
+)
+
 // Quantity returns the name of the quantity of docs/interfaces.md section 3 that has the quantile of a metric,
 // 0 for its mean: "ttft_p99_s".
 func (m Metric) Quantity(quantile float64) string {

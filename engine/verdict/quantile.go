@@ -41,6 +41,9 @@ func (s *sample) quantile(pick func(*Slice) *stat.Delta, q float64) (int, quanti
 	return out.column, out
 }
 
+// value returns the quantile of however many observations there are.
+func (q *quantile) value() stat.Opt { return clean(q.all.Quantile(q.q)) }
+
 // pooled returns the sum of the histograms of all slices.
 func (s *sample) pooled(pick func(*Slice) *stat.Delta) (all stat.Delta) {
 	for i := range s.starts {

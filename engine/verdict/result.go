@@ -42,16 +42,17 @@ const (
 // Measure is the comparison of one measure.
 type Measure struct {
 	Metric        Metric
-	Quantile      float64 // 0..1; 0 is a mean or a rate
-	Before, After stat.Opt
+	Quantile      float64  // 0..1; 0 is a mean or a rate
+	Before, After stat.Opt // of the judged slices, also with too few requests for Change
 	Change        Interval
-	Known         bool // Change is known
+	Known         bool // Change is known; of some metrics it never is
 	// Moved is set if the sides differ beyond noise.
 	Moved bool
 	// Buckets are the histogram buckets of a quantile of Before and of After, in its unit; zero for
-	// means and rates.
-	Buckets [2]stat.Bucket
-	Count   float64 // observations on the side with fewer
+	// means and rates. Overflows are the sides whose quantile lies beyond the last bound, a lower limit.
+	Buckets   [2]stat.Bucket
+	Overflows [2]bool
+	Count     float64 // observations on the side with fewer
 }
 
 // Shift is the comparison of one property of the traffic.

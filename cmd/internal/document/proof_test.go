@@ -12,6 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
@@ -48,15 +49,48 @@ func noGain() *verdict.Result {
 	return &verdict.Result{
 		Direction: verdict.Inconclusive, NamesEffect: true, Reason: "output +4.1 % (−2.1 to +11 %); starts of one configuration differ by as much", Cause: verdict.ByNoise, Settled: true,
 		Need: "more starts of both", Goal: verdict.Throughput, Known: true, Effect: verdict.Interval{Low: -.021, Mid: .041, High: .107}, Measured: .011, Restart: .062,
-		Spread: verdict.Spread{SD: .04, From: "assumed: six starts of one configuration differed by 3.8 %"},
+		Spread:   verdict.Spread{SD: .04, From: "assumed: six starts of one configuration differed by 3.8 %"},
+		Measures: []verdict.Measure{{Metric: verdict.MetricTokens, Change: verdict.Interval{Low: -.021, Mid: .041, High: .107}, Known: true}},
 	}
 }
 
 // withResult sets the verdict of an iteration.
 func withResult(it *loop.Iteration, r *verdict.Result) {
 	d := *it.Delta
-	d.Verdict, d.Direction, d.Reason = r, r.Direction, r.Reason
+	d.Verdict, d.Direction, d.Reason = judgedAs(&d, r), r.Direction, r.Reason
 	it.Delta = &d
+}
+
+// judgedAs adds to a verdict the values that it lacks: those of the diagnoses, as if these were of the judged
+// slices, and after the change what its interval says.
+func judgedAs(d *effect.Delta, r *verdict.Result) *verdict.Result {
+	full := *r
+	full.Measures = slices.Clone(r.Measures)
+	for _, m := range d.Metrics {
+		name, quantile := strings.TrimSuffix(strings.TrimSuffix(m.Name, "_s"), "_mean"), 0.0
+		if cut, ok := strings.CutSuffix(name, "_p99"); ok {
+			name, quantile = cut, 0.99
+		}
+		one := verdict.Measure{Metric: verdict.Metric(name), Quantile: quantile, Before: m.Before.Value, After: m.After.Value}
+		if one.Metric.Quantity(quantile) != m.Name { // it has no suffix to cut
+			one.Metric = verdict.Metric(m.Name)
+		}
+		at := slices.IndexFunc(full.Measures, func(have verdict.Measure) bool { return have.Metric.Quantity(have.Quantile) == m.Name })
+		if m.Name == "usd_per_million_tokens" {
+			one.After = one.Before.Times(1 / (1 + r.Effect.Mid))
+		}
+		switch {
+		case at < 0:
+			full.Measures = append(full.Measures, one)
+		case !full.Measures[at].Before.OK:
+			have := &full.Measures[at]
+			have.Before, have.After = one.Before, one.After
+			if have.Known {
+				have.After = one.Before.Times(1 + have.Change.Mid)
+			}
+		}
+	}
+	return &full
 }
 
 // piloted is an automatic run with a kept change, one below the noise, and one that did not start.

@@ -192,22 +192,29 @@ func effectInterval(it *loop.Iteration) string {
 	return ""
 }
 
-// Outputs returns the output before and after a change, as it was judged or else as it was measured.
+// Outputs returns the output before and after a change.
 func Outputs(it *loop.Iteration) (before, after engine.Quantity) {
-	before, after = outputOf(it.Before), outputOf(it.After)
-	if it.Delta == nil {
-		return before, after
-	}
-	if m, ok := metric(it.Delta.MeasuredMetrics(), Output); ok && m.Before.Value.OK && m.After.Value.OK {
-		before.Value, after.Value = m.Before.Value.Finite(), m.After.Value.Finite()
-	}
-	return before, after
+	before, after = BeforeAfter(it, Output)
+	return inTokens(before), inTokens(after)
 }
 
-func outputOf(d *engine.Diagnosis) engine.Quantity {
-	q := Quantity(d, Output)
+func outputOf(d *engine.Diagnosis) engine.Quantity { return inTokens(Quantity(d, Output)) }
+
+// inTokens gives an output its unit if it has none.
+func inTokens(q engine.Quantity) engine.Quantity {
 	q.Unit = cmp.Or(q.Unit, "tok/s")
 	return q
+}
+
+// BeforeAfter returns a quantity before and after a change: as it was judged or else, before a verdict, as it was
+// measured.
+func BeforeAfter(it *loop.Iteration, name string) (before, after engine.Quantity) {
+	if it.Delta != nil {
+		if m, ok := metric(it.Delta.MeasuredMetrics(), name); ok {
+			return m.Before.Finite(), m.After.Finite()
+		}
+	}
+	return Quantity(it.Before, name), Quantity(it.After, name)
 }
 
 func metric(list []effect.MetricDelta, name string) (effect.MetricDelta, bool) {

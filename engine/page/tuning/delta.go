@@ -44,30 +44,18 @@ func verdictText(d *effect.Delta, predictions []engine.Prediction) page.Text {
 
 // deltaTable returns the quantities before and after a change.
 func deltaTable(d *effect.Delta, predictions []engine.Prediction) *page.Table {
-	rows := DeltaRows(d, predictions)
-	if points := efficiencyPoints(d); points != "" {
-		rows = append(rows, DeltaRow{Label: "efficiency per running request", Interval: points})
-	}
-	return page.Tabulate(rows, []page.Field[DeltaRow]{
+	return page.Tabulate(DeltaRows(d, predictions), []page.Field[DeltaRow]{
 		page.Left("", page.Body, func(r DeltaRow) string { return r.Label }),
 		page.Right("before", page.Body, func(r DeltaRow) page.Cell { return page.Cell{Text: r.Before} }),
 		page.Right("after", page.Strong, func(r DeltaRow) page.Cell { return page.Cell{Text: r.After} }),
 		page.Notes("", func(r DeltaRow) string { return r.Unit }),
 		page.Right("change", page.Accent, func(r DeltaRow) page.Cell {
-			switch {
-			case r.Name == "":
-				return page.Words(r.Interval) // percentage points
-			case r.Change.OK:
+			if r.Change.OK {
 				return page.Words(Change(r.Change))
 			}
 			return page.Cell{}
 		}),
-		page.Right("95"+nbsp+"% interval", page.Muted, func(r DeltaRow) page.Cell {
-			if r.Name == "" {
-				return page.Cell{}
-			}
-			return page.Cell{Text: r.Interval}
-		}).Ranked(2),
+		page.Right("95"+nbsp+"% interval", page.Muted, func(r DeltaRow) page.Cell { return page.Cell{Text: r.Interval} }).Ranked(2),
 		{Column: page.Column{Head: "predicted", Left: true, Rank: 1, Tone: page.Muted}, Cell: func(r DeltaRow) page.Cell {
 			return page.Cell{Text: strings.TrimSpace(r.Predicted + nbsp + r.Outcome.Word()), Tone: r.Outcome.Tone()}
 		}},

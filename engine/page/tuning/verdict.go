@@ -3,6 +3,7 @@ package tuning
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
@@ -68,18 +69,6 @@ func interval(d *effect.Delta, name string) string {
 		return unresolved
 	}
 	return figure.ChangeRange(m.Change.Low, m.Change.High)
-}
-
-// efficiencyPoints returns the change of efficiency in percentage points, "" if unknown.
-func efficiencyPoints(d *effect.Delta) string {
-	if !d.Efficiency.OK {
-		return ""
-	}
-	s := strings.TrimSuffix(figure.Significant(d.Efficiency.V*100), ".0")
-	if d.Efficiency.V > 0 {
-		s = "+" + s
-	}
-	return s + nbsp + "pp"
 }
 
 // Reason returns the verdict in one line, and the remainder of its reason, or "".
@@ -148,6 +137,7 @@ const (
 	AboutObjective RemarkKind = iota // an objective that is met
 	AboutBrokenObjective
 	AboutTraffic
+	AboutWarmUp // what was measured and does not count
 	AboutLimit
 	AboutCause
 	AboutOthers // further quantities that changed
@@ -192,6 +182,7 @@ func Remarks(d *effect.Delta) []Remark {
 		}
 	}
 	add(AboutTraffic, "other traffic", strings.Join(v.TrafficShifts(), "; "))
+	add(AboutWarmUp, "", warmUp(v.Steady))
 	add(AboutLimit, "", v.Limited())
 	if cause := v.Cause(); cause != "" && v.Direction != verdict.Better {
 		add(AboutCause, "", "most likely cause: "+cause)
@@ -203,6 +194,20 @@ func Remarks(d *effect.Delta) []Remark {
 		add(AboutWidth, "", JoinClauses("interval "+width, v.Spread()))
 	}
 	return list
+}
+
+// warmUp returns how much of each side was left out as warm-up, "" if nothing was.
+func warmUp(sides [2]verdict.Steadiness) string {
+	var parts []string
+	for i, when := range [...]string{"before", "after"} {
+		if cut := sides[i].Cut; cut > 0 {
+			parts = append(parts, figure.Elapsed(time.Duration(cut)*engine.WindowLength)+" "+when+" the change")
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "left out as warm-up: " + strings.Join(parts, ", ")
 }
 
 // noInterval is the remark on a verdict without an interval.
