@@ -67,14 +67,15 @@ func measures(output verdict.Interval, ttft verdict.Interval) []verdict.Measure 
 func trialSnapshot(looks int) *loop.Snapshot {
 	s := onAutopilot(measuringSnapshot())
 	s.Limits.UsedStarts, s.Limits.UsedOutages, s.Score = 1, 22*time.Second, loop.Score{}
-	s.Trial = &loop.Trial{Iteration: 1, Looks: verdict.Looks(20*time.Second, 200*time.Second), Measured: 12 * time.Second, Predicted: s.Iterations[0].Predicted}
 	all := []verdict.Result{
 		*judged(verdict.Inconclusive, 0.52, 0.91, 1.4, 0.22, 0.03), *judged(verdict.Inconclusive, 0.7, 0.86, 1.05, 0.09, 0.03),
 	}
 	for i := range all[:looks] {
 		all[i].Settled = false
 		all[i].Need = "the load of before"
-		s.Trial.Results = append(s.Trial.Results, all[i])
+		all[i].Measures = measures(all[i].Effect, verdict.Interval{Low: -0.7, Mid: -0.6, High: -0.42})
+		soFar := effect.Compare(s.Iterations[0].Before, s.Live)
+		s.Trial.Results = append(s.Trial.Results, *judgedAs(&soFar, &all[i]))
 		s.Trial.Measured = s.Trial.Looks[i] + 7*time.Second
 	}
 	return s

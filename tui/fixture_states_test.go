@@ -9,6 +9,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // before reduces a snapshot to what was known at a time.
@@ -67,6 +68,7 @@ func measuringSnapshot() *loop.Snapshot {
 	it := s.Iterations[0]
 	it.End, it.After, it.Delta = loop.IterationOpen, nil, nil
 	s.Iterations = []loop.Iteration{it}
+	s.Trial = &loop.Trial{Iteration: 1, Looks: verdict.Looks(20*time.Second, 200*time.Second), Measured: 12 * time.Second, Predicted: it.Predicted}
 	s.Can = available(map[loop.Command]string{
 		loop.CommandApply: "A change is being measured.", loop.CommandRevert: "A change is being measured.", loop.CommandContinue: "There is no question open.", loop.CommandSkip: "There is no recommendation.",
 	})
@@ -78,7 +80,7 @@ func settlingSnapshot() *loop.Snapshot {
 	s = before(s, 90*time.Second)
 	s.Seq, s.Phase, s.Since = 360, loop.PhaseSettling, 84*time.Second
 	s.Progress = loop.Progress{Elapsed: 6 * time.Second, Total: 30 * time.Second, Text: "waits until throughput and queue are steady"}
-	s.Iterations[0].Settled = 0
+	s.Iterations[0].Settled, s.Trial = 0, nil
 	return s
 }
 

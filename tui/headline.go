@@ -198,7 +198,7 @@ func (v *nowView) span() page.Text {
 		if since, ok := lastLoad(v.s); ok {
 			return page.Toned(cell.Muted, "no requests since "+figure.Clock(since))
 		}
-	case v.s.Phase == loop.PhaseBaseline, v.s.Phase == loop.PhaseSettling, v.s.Phase == loop.PhaseMeasuring:
+	case v.s.Phase == loop.PhaseBaseline:
 		return page.Toned(cell.Muted, "so far: "+lasting(d.Duration))
 	case 0 < d.Windows.Active && d.Windows.Active < d.Windows.Evaluable:
 		return page.Toned(cell.Muted, "last "+lasting(d.Duration)+", under load")

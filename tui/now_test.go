@@ -110,9 +110,18 @@ func TestNowSays(t *testing.T) {
 			[]string{"Change 1"},
 		},
 		{
-			"a change under way is held against what was before", snapshotNamed(t, "measuring"),
-			[]string{"Measuring the change", "12 of 20 s", "before → so far", "You changed --max-num-seqs 8 → 16 as recommended", "output 651 → 1,230 tok/s +88 %"},
-			[]string{"held", "BETTER", "Recommendation"},
+			"nothing counts before the first look", snapshotNamed(t, "measuring"),
+			[]string{"Measuring the change", "Look 1 of 7 in 8 s", "nothing before the first look", "You changed --max-num-seqs 8 → 16 as recommended"},
+			[]string{"output 651", "so far: ", "BETTER", "Recommendation"},
+		},
+		{
+			"the figures of a change under way are those of the latest look", change(t, "trial", func(s *loop.Snapshot) { s.Live = diagnosisAt(4, 36) }),
+			[]string{"so far output +86 % (+70 to +105 %)", "output 651 → 1,210 tok/s +86 %", "look 2 of 7"},
+			[]string{"so far: ", "within", "BETTER"},
+		},
+		{
+			"nothing counts while the load settles", snapshotNamed(t, "settling"),
+			[]string{"Settling", "6 of 30 s", "Nothing counts yet"}, []string{"output 651", "so far"},
 		},
 		{
 			"a restart that changed nothing", change(t, "settling", func(s *loop.Snapshot) {
@@ -301,7 +310,7 @@ func TestViewsKeepToTheirPane(t *testing.T) {
 // TestNowNeverHidesTheAnswer checks that the next action is readable at every size.
 func TestNowNeverHidesTheAnswer(t *testing.T) {
 	for _, c := range []struct{ state, says string }{
-		{"waiting", "--max-num-seqs 16 → 40"}, {"baseline", "--max-num-seqs 8 → 16"}, {"worse", "[c] continue"}, {"reverting", "--max-num-seqs"}, {"healthy", "Nothing to change"}, {"measuring", "12 of 20 s"}, {"long", "--max-num-seqs 16 → 40"},
+		{"waiting", "--max-num-seqs 16 → 40"}, {"baseline", "--max-num-seqs 8 → 16"}, {"worse", "[c] continue"}, {"reverting", "--max-num-seqs"}, {"healthy", "Nothing to change"}, {"measuring", "Look 1 of 7 in 8 s"}, {"long", "--max-num-seqs 16 → 40"},
 	} {
 		s := snapshotNamed(t, c.state)
 		for w := 58; w <= 240; w += 13 {

@@ -104,20 +104,29 @@ func (v *nowView) measuring(w int, title string) frame.Panel {
 		}
 		q.Add(u.Field(w, 80, "then", says))
 	}
-	if trial && (s.Phase == loop.PhaseMeasuring || s.Phase == loop.PhaseSettling) && it.Before != nil && s.Live != nil {
-		d := effect.Compare(it.Before, s.Live)
-		if q.Note == nil {
-			q.Note = page.Toned(cell.Muted, "before → so far")
-		}
-		rows := deltas(u, &d, it.Predicted, true)
-		for i := range rows {
-			if looks { // the interval is more informative
-				rows[i].Keep -= keepLess
-			}
-		}
-		q.Add(rows...)
+	if trial && it.Before != nil {
+		q.Add(v.soFar(w, it)...)
 	}
 	return q
+}
+
+// soFar returns the figures of a change that is being measured, as of the latest look: what is measured since may
+// be left out as warm-up at the next. While nothing counts, it says so unless the looks do.
+func (v *nowView) soFar(w int, it *loop.Iteration) []frame.Block {
+	s, u := v.s, v.u
+	if s.Phase == loop.PhaseSettling {
+		return []frame.Block{u.Paragraph(w, 78, nil, page.Toned(cell.Muted, "Nothing counts yet: the measurement starts once the load is steady."))}
+	}
+	if s.Phase != loop.PhaseMeasuring || s.Trial == nil || s.Live == nil || lastResult(s.Trial.Results) == nil {
+		return nil
+	}
+	d := effect.Compare(it.Before, s.Live)
+	d.Verdict = lastResult(s.Trial.Results)
+	rows := deltas(u, &d, it.Predicted, true)
+	for i := range rows { // the interval is more informative
+		rows[i].Keep -= keepLess
+	}
+	return rows
 }
 
 // keepLess lowers the priority of figures without an interval.

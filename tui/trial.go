@@ -35,7 +35,7 @@ func (v *nowView) trial(w int) []frame.Block {
 	field := func(keep int, label string, text page.Text) { list = append(list, u.Field(w, keep, label, text)) }
 	latest := lastResult(t.Results)
 	if latest == nil {
-		field(95, "so far", page.Toned(cell.Body, "no interval before the first look; "+said))
+		field(95, "so far", page.Toned(cell.Body, "nothing before the first look, which leaves out a warm-up; "+said))
 		field(93, "next", page.Toned(cell.Body, nextLook(t)))
 		return append(list, v.looks(t, prediction, predicted))
 	}
