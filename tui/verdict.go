@@ -189,9 +189,7 @@ func drawDelta(u *frame.Settings, p cell.Pane, r *tuning.DeltaRow, cells [4]int,
 	p.Right(x, 0, cell.Strong, r.After)
 	p.Text(x+1, 0, cell.Muted, r.Unit)
 	x += 1 + cells[3] + 2 + 7
-	if r.Change.OK {
-		p.Right(x, 0, r.Tone, tuning.Change(r.Change))
-	}
+	p.Right(x, 0, r.Tone, r.ChangeText)
 	if intervals > 0 && x+2+intervals <= p.Width() {
 		p.Text(x+2, 0, cell.Muted, r.Interval)
 		x += 2 + intervals

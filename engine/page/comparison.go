@@ -31,16 +31,32 @@ func Differences(list []compare.Difference) string {
 // as +51,282 % are hard to read.
 const maxPercentRatio = 10
 
+// ChangeOrMultiple formats a relative change: in percent, or as a multiple if it is large.
+func ChangeOrMultiple(change float64) string {
+	if change > maxPercentRatio {
+		return "×" + figure.Significant(1+change)
+	}
+	return figure.ChangeSign(change)
+}
+
+// ChangeRange formats an interval of relative changes: in percent, or as multiples if it reaches large ones.
+func ChangeRange(low, high float64) string {
+	if high <= maxPercentRatio {
+		return figure.ChangeRange(low, high)
+	}
+	from, to := ChangeOrMultiple(low), ChangeOrMultiple(high)
+	if from == to {
+		return to
+	}
+	return from + " to " + to
+}
+
 // Multiple returns a cell of a ratio: as a change in percent, or as a multiple if it is large.
 func Multiple(o stat.Opt) Cell {
-	switch v := o.Finite(); {
-	case !v.OK:
-		return Words("")
-	case v.V-1 > maxPercentRatio:
-		return Words("×" + figure.Significant(v.V))
-	default:
-		return Words(figure.ChangeSign(v.V - 1))
+	if v := o.Finite(); v.OK {
+		return Words(ChangeOrMultiple(v.V - 1))
 	}
+	return Words("")
 }
 
 // Interval returns a cell of the 95 % confidence interval of a change.

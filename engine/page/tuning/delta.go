@@ -49,12 +49,7 @@ func deltaTable(d *effect.Delta, predictions []engine.Prediction) *page.Table {
 		page.Right("before", page.Body, func(r DeltaRow) page.Cell { return page.Cell{Text: r.Before} }),
 		page.Right("after", page.Strong, func(r DeltaRow) page.Cell { return page.Cell{Text: r.After} }),
 		page.Notes("", func(r DeltaRow) string { return r.Unit }),
-		page.Right("change", page.Accent, func(r DeltaRow) page.Cell {
-			if r.Change.OK {
-				return page.Words(Change(r.Change))
-			}
-			return page.Cell{}
-		}),
+		page.Right("change", page.Accent, func(r DeltaRow) page.Cell { return page.Cell{Text: r.ChangeText} }),
 		page.Right("95"+nbsp+"% interval", page.Muted, func(r DeltaRow) page.Cell { return page.Cell{Text: r.Interval} }).Ranked(2),
 		{Column: page.Column{Head: "predicted", Left: true, Rank: 1, Tone: page.Muted}, Cell: func(r DeltaRow) page.Cell {
 			return page.Cell{Text: strings.TrimSpace(r.Predicted + nbsp + r.Outcome.Word()), Tone: r.Outcome.Tone()}

@@ -19,6 +19,7 @@ type DeltaRow struct {
 	Label               string // display name
 	Before, After, Unit string
 	Change              stat.Opt
+	ChangeText          string    // "" if it is unknown, or relative to almost nothing
 	Tone                page.Tone // of the change, Body if it is unresolved
 	Interval            string    // 95 %, "" if unknown
 	Predicted           string    // the full prediction, "" if none
@@ -40,6 +41,9 @@ func DeltaRows(d *effect.Delta, predictions []engine.Prediction) []DeltaRow {
 			r.Tone = ChangeTone(name, r.Change.V)
 		}
 		r.Before, r.After, r.Unit = FormatPair(m.Before, m.After)
+		if r.Change.OK && !strings.HasPrefix(r.Before, "<") {
+			r.ChangeText = page.ChangeOrMultiple(r.Change.V)
+		}
 		for _, p := range predictions {
 			if p.Metric == name {
 				change, between := Predicted(p)
@@ -68,7 +72,7 @@ func interval(d *effect.Delta, name string) string {
 	case !m.Moved:
 		return unresolved
 	}
-	return figure.ChangeRange(m.Change.Low, m.Change.High)
+	return page.ChangeRange(m.Change.Low, m.Change.High)
 }
 
 // Reason returns the verdict in one line, and the remainder of its reason, or "".
