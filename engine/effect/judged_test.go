@@ -54,6 +54,10 @@ func TestAllRowsAreOfTheJudgedSlices(t *testing.T) {
 	}
 	d := Compare(whole(), whole())
 	d.Verdict = &r
+	before, after := d.Judged(whole(), whole())
+	if b, a := before.Quantity("prefix_hit_rate").Value, after.Quantity("prefix_hit_rate").Value; math.Abs(b.V-0.8) > 0.01 || math.Abs(a.V-0.8) > 0.01 {
+		t.Errorf("the judged runs have hit rates %v → %v, want 0.8 on both sides", b, a)
+	}
 	got := map[string]MetricDelta{}
 	for _, m := range d.MeasuredMetrics() {
 		got[m.Name] = m

@@ -100,3 +100,22 @@ func (d *Delta) MeasuredMetrics() []MetricDelta {
 	}
 	return list
 }
+
+// Judged returns the two runs of the change with the values that were judged, to compare more of them.
+func (d *Delta) Judged(before, after *engine.Diagnosis) (b, a *engine.Diagnosis) {
+	b, a = new(*before), new(*after)
+	b.Measured, a.Measured = slices.Clone(b.Measured), slices.Clone(a.Measured)
+	for _, m := range d.MeasuredMetrics() {
+		for i := range b.Measured {
+			if q := &b.Measured[i]; q.Name == m.Name {
+				q.Quantity = m.Before
+			}
+		}
+		for i := range a.Measured {
+			if q := &a.Measured[i]; q.Name == m.Name {
+				q.Quantity = m.After
+			}
+		}
+	}
+	return b, a
+}

@@ -196,7 +196,7 @@ func (m *measuring) judge(windows []engine.Window, start verdict.Incarnation, r 
 		delta.Reason += "; before, " + it.Beside
 	}
 	m.baseline.announceMeasurement(after, "")
-	load := traffic(before, after)
+	load := traffic(delta.Judged(before, after))
 	if m.settling.unsteady != "" {
 		load = append(load, "measured before the load was steady: "+m.settling.unsteady)
 	}
