@@ -230,7 +230,7 @@ func (p *autopilot) conclude(reason string, code int) {
 		p.waitFor(p.since+overdue*p.plan.Longest, p.baseline.inStretches(p.baseline.measuringLeft()), "measuring "+p.keptName()+" again after its restart: the difference is restart noise")
 	case !p.keptIsStable():
 		p.watchKept()
-	case code == exitDone && p.baselineTooUncertain(nil) && p.now < p.uncertainSince+overdue*verdict.LongestBurst:
+	case code == exitDone && p.keptCount() == 0 && p.baselineTooUncertain(nil) && p.now < p.uncertainSince+overdue*verdict.LongestBurst:
 		p.measureLonger(nil, p.uncertainSince+overdue*verdict.LongestBurst)
 	default:
 		p.ending.finish(code, reason)
