@@ -3,11 +3,11 @@ package tui
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
+	"github.com/rooftop-dev/rooftop/engine/effect/effecttest"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -75,7 +75,7 @@ func trialSnapshot(looks int) *loop.Snapshot {
 		all[i].Need = "the load of before"
 		all[i].Measures = measures(all[i].Effect, verdict.Interval{Low: -0.7, Mid: -0.6, High: -0.42})
 		soFar := effect.Compare(s.Iterations[0].Before, s.Live)
-		s.Trial.Results = append(s.Trial.Results, *judgedAs(&soFar, &all[i]))
+		s.Trial.Results = append(s.Trial.Results, *effecttest.Complete(&soFar, &all[i]))
 		s.Trial.Measured = s.Trial.Looks[i] + 7*time.Second
 	}
 	return s
@@ -105,49 +105,10 @@ func countdownSnapshot() *loop.Snapshot {
 	r := judged(verdict.Better, 0.84, 0.883, 0.92, 0.012, 0.017)
 	r.NamesEffect, r.Reason = true, "output +88 % (+84 to +92 %)"
 	r.Measures = measures(r.Effect, verdict.Interval{Low: -0.66, Mid: -0.6, High: -0.51})
-	withVerdict(&s.Iterations[0], r)
+	effecttest.SetVerdict(&s.Iterations[0], r)
 	s.Pending = loop.Pending{Text: "--max-num-seqs 16 → 40", At: s.Now + 8*time.Second}
 	s.Limits.UsedStarts, s.Limits.UsedOutages = 1, 22*time.Second
 	return s
-}
-
-// withVerdict sets the verdict on a change.
-func withVerdict(it *loop.Iteration, r *verdict.Result) {
-	d := *it.Delta
-	d.Verdict, d.Direction, d.Reason = judgedAs(&d, r), r.Direction, r.Reason
-	it.Delta = &d
-}
-
-// judgedAs adds to a verdict the values that it lacks: those of the diagnoses, as if these were of the judged
-// slices, and after the change what its interval says.
-func judgedAs(d *effect.Delta, r *verdict.Result) *verdict.Result {
-	full := *r
-	full.Measures = slices.Clone(r.Measures)
-	for _, m := range d.Metrics {
-		name, quantile := strings.TrimSuffix(strings.TrimSuffix(m.Name, "_s"), "_mean"), 0.0
-		if cut, ok := strings.CutSuffix(name, "_p99"); ok {
-			name, quantile = cut, 0.99
-		}
-		one := verdict.Measure{Metric: verdict.Metric(name), Quantile: quantile, Before: m.Before.Value, After: m.After.Value}
-		if one.Metric.Quantity(quantile) != m.Name { // it has no suffix to cut
-			one.Metric = verdict.Metric(m.Name)
-		}
-		at := slices.IndexFunc(full.Measures, func(have verdict.Measure) bool { return have.Metric.Quantity(have.Quantile) == m.Name })
-		if m.Name == "usd_per_million_tokens" {
-			one.After = one.Before.Times(1 / (1 + r.Effect.Mid))
-		}
-		switch {
-		case at < 0:
-			full.Measures = append(full.Measures, one)
-		case !full.Measures[at].Before.OK:
-			have := &full.Measures[at]
-			have.Before, have.After = one.Before, one.After
-			if have.Known {
-				have.After = one.Before.Times(1 + have.Change.Mid)
-			}
-		}
-	}
-	return &full
 }
 
 func heldSnapshot() *loop.Snapshot {
@@ -189,7 +150,7 @@ func changeSlots(s *loop.Snapshot, to int, waiting float64, r *verdict.Result, e
 	}
 	delta := effect.Compare(it.Before, it.After)
 	it.Delta = &delta
-	withVerdict(&it, r)
+	effecttest.SetVerdict(&it, r)
 	s.Iterations = append(s.Iterations[:1:1], it)
 	s.Limits.UsedStarts, s.Limits.UsedOutages = 2, 42*time.Second
 	s.Score = loop.Score{Made: 2, Within: 2, Error: some(0.03)}

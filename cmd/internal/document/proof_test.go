@@ -12,7 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/effect"
+	"github.com/rooftop-dev/rooftop/engine/effect/effecttest"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
@@ -54,52 +54,13 @@ func noGain() *verdict.Result {
 	}
 }
 
-// withResult sets the verdict of an iteration.
-func withResult(it *loop.Iteration, r *verdict.Result) {
-	d := *it.Delta
-	d.Verdict, d.Direction, d.Reason = judgedAs(&d, r), r.Direction, r.Reason
-	it.Delta = &d
-}
-
-// judgedAs adds to a verdict the values that it lacks: those of the diagnoses, as if these were of the judged
-// slices, and after the change what its interval says.
-func judgedAs(d *effect.Delta, r *verdict.Result) *verdict.Result {
-	full := *r
-	full.Measures = slices.Clone(r.Measures)
-	for _, m := range d.Metrics {
-		name, quantile := strings.TrimSuffix(strings.TrimSuffix(m.Name, "_s"), "_mean"), 0.0
-		if cut, ok := strings.CutSuffix(name, "_p99"); ok {
-			name, quantile = cut, 0.99
-		}
-		one := verdict.Measure{Metric: verdict.Metric(name), Quantile: quantile, Before: m.Before.Value, After: m.After.Value}
-		if one.Metric.Quantity(quantile) != m.Name { // it has no suffix to cut
-			one.Metric = verdict.Metric(m.Name)
-		}
-		at := slices.IndexFunc(full.Measures, func(have verdict.Measure) bool { return have.Metric.Quantity(have.Quantile) == m.Name })
-		if m.Name == "usd_per_million_tokens" {
-			one.After = one.Before.Times(1 / (1 + r.Effect.Mid))
-		}
-		switch {
-		case at < 0:
-			full.Measures = append(full.Measures, one)
-		case !full.Measures[at].Before.OK:
-			have := &full.Measures[at]
-			have.Before, have.After = one.Before, one.After
-			if have.Known {
-				have.After = one.Before.Times(1 + have.Change.Mid)
-			}
-		}
-	}
-	return &full
-}
-
 // piloted is an automatic run with a kept change, one below the noise, and one that did not start.
 func piloted() *loop.Snapshot {
 	s := tuned()
 	s.Auto = true
 	s.Limits = loop.Limits{Restarts: 5, Downtime: 10 * time.Minute, Allow: []string{"--kv-cache-dtype"}, UsedStarts: 4, UsedOutages: 95 * time.Second}
 	s.Score = loop.Score{Made: 2, Within: 1, Error: stat.Some(.24)}
-	withResult(&s.Iterations[0], provedResult())
+	effecttest.SetVerdict(&s.Iterations[0], provedResult())
 	s.Iterations[0].Downtime = 10 * time.Second
 	s.Iterations[0].Predicted = []engine.Prediction{
 		{Metric: "generation_tokens_per_s", Unit: "ratio", Low: stat.Some(.7), Mid: stat.Some(.8), High: stat.Some(.9)},
@@ -108,7 +69,7 @@ func piloted() *loop.Snapshot {
 	second := iteration(2, 256, 300, s.Baseline, scaledSlots(300, 6210, .1), loop.IterationNoGain)
 	second.Predicted = []engine.Prediction{{Metric: "generation_tokens_per_s", Unit: "ratio", Low: stat.Some(.1), Mid: stat.Some(.15), High: stat.Some(.2)}}
 	second.AnswerCheck = &loop.AnswerCheck{Prompts: 12, Same: 9, Drift: stat.Some(.031)}
-	withResult(&second, noGain())
+	effecttest.SetVerdict(&second, noGain())
 	third := iteration(3, 256, 512, s.Baseline, nil, loop.IterationBroken)
 	third.Predicted, third.Downtime = second.Predicted, 75*time.Second
 	third.Failure = "the server did not come up within 60 s: torch.OutOfMemoryError: CUDA out of memory"
