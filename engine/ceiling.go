@@ -86,7 +86,7 @@ func (r *Run) physical() {
 	if busy := r.busyRanks(); busy <= unevenRanks*float64(ranks) {
 		uneven, _, _ := r.measuredPoint(busy)
 		if even, rank, err := config.Operate(uneven, ranks); err == nil {
-			operating.BestTokensPerS, operating.BestBatch, r.rank = even.BestTokensPerS, even.BestBatch, rank
+			operating.BestTokensPerS, operating.BestBatch, r.busyRank = even.BestTokensPerS, even.BestBatch, rank
 		}
 	}
 	if g := a.Rate[CounterGenerationTokens]; g.OK && impossible(config, m, m.Resident, ranks, g.V) {
@@ -98,12 +98,12 @@ func (r *Run) physical() {
 	}
 }
 
-// unevenRanks is the share of the ranks that work, as busyRanks counts them, up to which the mean of all says nothing about
-// the steps of one: of two, one runs three times as many requests as the other.
+// unevenRanks is the share of busy ranks up to which the mean of all ranks does not describe the steps of one: of
+// two ranks, one runs three times as many requests as the other.
 const unevenRanks = 0.8
 
-// busyRanks returns among how many data-parallel ranks as busy as the mean request's the running requests would be
-// divided: all ranks if they run as many, and one if all requests run in one.
+// busyRanks returns the effective number of data-parallel ranks: the square of the sum of their running requests over
+// the sum of the squares. It is that of all ranks if they run equally many, and 1 if one runs all.
 func (r *Run) busyRanks() float64 {
 	var busy stat.Average
 	for i := range r.Windows {
@@ -120,9 +120,8 @@ func (r *Run) busyRanks() float64 {
 	return busy.Mean().Or(float64(max(1, r.Agg.Ranks)))
 }
 
-// measuredPoint returns the measurements of one of so many data-parallel ranks, which work the same, in the terms of the
-// physical model, and the assumptions made. ok is false if the context of a running request
-// is unknown.
+// measuredPoint returns the measurements of one data-parallel rank, with the load divided equally among ranks, in the
+// terms of the physical model, and the assumptions made. ok is false if the context of a running request is unknown.
 func (r *Run) measuredPoint(ranks float64) (m roofline.Measured, assumed []string, ok bool) {
 	a, f := &r.Agg, r.Facts
 	m = roofline.Measured{

@@ -56,8 +56,8 @@ func curve(r *Run) *Curve {
 		c.Ridge = stat.Some(ridge * m.Batch / m.Tokens)
 	}
 	batches := geometricSteps(c.end(m.Batch, m.Waiting.Or(0)), m.Batch)
-	if r.rank != nil {
-		p = r.rank // the point of uneven ranks lies below the curve of even ones
+	if r.busyRank != nil {
+		p = r.busyRank // the point of uneven ranks lies below the curve of even ones
 	}
 	rates := p.Sweep(batches)
 	for i, b := range batches {

@@ -356,7 +356,7 @@ func runNotes(r *Run) []string {
 		out = append(out, fmt.Sprintf("the server answered %.2g requests a second with a 5xx error", failing.V))
 	}
 	if r.HungBefore > 0 && !mostlyHung(r) {
-		out = append(out, "the engine was hung for at least "+figure.Elapsed(r.HungBefore)+" of the run, and went on: no figure includes that time; the server's log may say why")
+		out = append(out, "the engine was hung for at least "+figure.Elapsed(r.HungBefore)+" of the run, and went on; the server's log may say why")
 	}
 	out = append(out, requestNotes(r)...)
 	if a.Restarts >= manyRestarts {

@@ -10,8 +10,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// Headroom is how many more requests of the measured kind a server takes, with its settings as they are, before they wait or an objective breaks, by
-// the physical model calibrated on the measured point.
+// Headroom is how many more requests of the measured kind a server takes, with its settings as they are, before they
+// wait or an objective breaks, by the physical model calibrated on the measured point.
 type Headroom struct {
 	// Low, Mid and High are further requests a second, with their 80 % range.
 	Low  stat.Opt `json:"low"`

@@ -98,10 +98,10 @@ type Run struct {
 	// not be computed; PerfReason says why.
 	Perf       *roofline.Performance
 	PerfReason string
-	// rank is the same at the point of the ranks that work, where they work unevenly; nil if they do not. Steps are as
-	// long as with its batch, not with the mean one.
-	rank    *roofline.Performance
-	Ceiling *Ceiling
+	// busyRank is Perf for the data-parallel ranks that do the work, where these are uneven; nil otherwise. The measured
+	// steps are theirs, and as long as with their batch.
+	busyRank *roofline.Performance
+	Ceiling  *Ceiling
 	// Condition is the server's condition at the end of the run.
 	Condition Condition
 	// HungBefore is how long, at least, the engine, or a rank of it, was hung in the run before it went on.

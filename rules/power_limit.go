@@ -186,11 +186,10 @@ func morePower(r *engine.Run, worst throttled) *engine.Fix {
 	g := worst.gpu
 	if worst.thermal {
 		return &engine.Fix{
-			Kind:    engine.KindHardware,
-			Command: fmt.Sprintf("cool GPU %d: check airflow, adjacent GPUs and the inlet temperature", g.Index),
-			Why:     "The GPU lowers its clocks to stay within its temperature limit. No server flag helps.",
-			Costs:   []string{"none on the server"},
-
+			Kind:      engine.KindHardware,
+			Command:   fmt.Sprintf("cool GPU %d: check airflow, adjacent GPUs and the inlet temperature", g.Index),
+			Why:       "The GPU lowers its clocks to stay within its temperature limit. No server flag helps.",
+			Costs:     []string{"none on the server"},
 			Predicted: fullClocks(r, math.Inf(1)).predictions(),
 		}
 	}

@@ -195,12 +195,13 @@ func concludePrefillInterference(r *engine.Run, t engine.Tally, f *engine.Findin
 	f.Confidence = pauseLessConfidence
 	if r.Perf != nil {
 		if full := r.Perf.FullStep(p.most, p.context); p.seconds > pauseExplained*full {
-			f.State = engine.NotFired
-			f.Reason = fmt.Sprintf("streams pause for at least %s, but the largest step, with %s tokens, takes only about %s: prompts are not the cause", formatSeconds(p.seconds), figure.Count(p.most), formatSeconds(full))
 			if r.Facts.LongPrompt.OK {
 				f.State, f.Missing = engine.NotEvaluable, append(f.Missing, inputParts)
 				f.Reason = fmt.Sprintf("streams pause for at least %s; which steps computed a prompt is unknown: %s", formatSeconds(p.seconds), uncounted(r.Facts))
+				return
 			}
+			f.State = engine.NotFired
+			f.Reason = fmt.Sprintf("streams pause for at least %s, but the largest step, with %s tokens, takes only about %s: prompts are not the cause", formatSeconds(p.seconds), figure.Count(p.most), formatSeconds(full))
 			return
 		}
 		f.Confidence = pauseConfidence
