@@ -50,7 +50,7 @@ type loadResult struct {
 func TestE2ELoad(t *testing.T) {
 	text := os.Getenv(loadVariable)
 	if text == "" {
-		t.Skip("NOT CHECKED by itself: the load generator, which the other end-to-end tests of .ci/run start and judge by")
+		t.Skip("NOT CHECKED by itself: the load generator, which the other end-to-end tests start and judge by")
 	}
 	var order loadOrder
 	if err := json.Unmarshal([]byte(text), &order); err != nil {

@@ -1,0 +1,53 @@
+//go:build e2e && linux
+
+package main_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+)
+
+// The main job on a real vLLM, as the gate runs it: rooftop finds that the slots are full, restarts
+// the server with more, proves the gain and keeps it.
+func TestE2EKept(t *testing.T) {
+	port := porttest.Free(t)
+	s := startServer(t, port, "--max-num-seqs", "4")
+	endServing(t, port) // what rooftop starts
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := exec.CommandContext(t.Context(), program, "load", "--url", s.url(), "--duration", "0", "--clients", "32", "--prompt-tokens", "100", "--output-tokens", "64")
+	if err := load.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = load.Wait() })
+	s.settle(t, 0)
+
+	env := []string{"XDG_STATE_HOME=" + t.TempDir()}
+	list := beginWith(t, env, "tune", "--auto", "--json", "--no-report", "--restart-in-place", "--max-restarts", "1", "--url", s.url())().ended(t, 0)
+	attached, advice, verdicts, kept := ofType(list, "attached"), ofType(list, "recommendation"), ofType(list, "verdict"), ofType(list, "kept")
+	if len(attached) == 0 || len(advice) == 0 || advice[0].Flag != "--max-num-seqs" {
+		t.Fatalf("attached %d times, recommended %+v, want --max-num-seqs", len(attached), advice)
+	}
+	if len(verdicts) != 1 || verdicts[0].Direction != "better" || len(kept) != 1 || kept[0].To != advice[0].To {
+		t.Errorf("verdicts %+v, kept %+v, want better and %s kept", verdicts, kept, advice[0].To)
+	}
+	if last := list[len(list)-1]; last.Gain == nil || *last.Gain < 0.2 {
+		t.Errorf("gain %v, want at least 20 %%: 32 clients wait for 4 slots", last.Gain)
+	}
+	if got := slotsOf(t, port); got != advice[0].To {
+		t.Errorf("the server runs with %s slots, kept were %s", got, advice[0].To)
+	}
+	left := beginWith(t, env, "recover")()
+	if left.code != 0 || !strings.Contains(string(left.stdout), "Nothing is left") {
+		t.Errorf("recover: exit code %d: %s%s", left.code, left.stdout, left.stderr)
+	}
+	if journals, _ := filepath.Glob(filepath.Join(strings.TrimPrefix(env[0], "XDG_STATE_HOME="), "rooftop", "servers", "*", "journal.jsonl")); len(journals) != 1 {
+		t.Errorf("journals %v, want one", journals)
+	}
+}
