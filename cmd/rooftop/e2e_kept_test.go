@@ -29,7 +29,7 @@ func TestE2EKept(t *testing.T) {
 	s.settle(t, 0)
 
 	env := []string{"XDG_STATE_HOME=" + t.TempDir()}
-	list := beginWith(t, env, "tune", "--auto", "--json", "--no-report", "--restart-in-place", "--max-restarts", "1", "--url", s.url())().ended(t, 0)
+	list := beginWith(t, env, "tune", "--auto", "--json", "--no-report", "--restart-in-place", "--max-restarts", "2", "--url", s.url())().ended(t, 0)
 	attached, advice, verdicts, kept := ofType(list, "attached"), ofType(list, "recommendation"), ofType(list, "verdict"), ofType(list, "kept")
 	if len(attached) == 0 || len(advice) == 0 || advice[0].Flag != "--max-num-seqs" {
 		t.Fatalf("attached %d times, recommended %+v, want --max-num-seqs", len(attached), advice)
