@@ -1,28 +1,66 @@
-// Package porttest finds ports for servers that tests start as processes of their own.
+// Package porttest gives tests addresses for servers that must be told where to listen, or that listen again at
+// the same address. A server inside the test listens on port 0 instead and keeps its listener.
 package porttest
 
 import (
-	"fmt"
-	"math/rand/v2"
+	"errors"
 	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
-// Free returns a port of this machine on which nobody listens. It is between 20000 and
-// 29999, below those that Linux gives to whoever asks for any port or opens a connection
-// (ip_local_port_range, by default from 32768): such a port could be given away before the
-// test's server listens on it.
+// Ports of addresses are below those that Linux gives to connections (ip_local_port_range, by default from 32768).
+const (
+	firstPort = 20000
+	ports     = 12000
+)
+
+// given counts the ports that this process has been given.
+var given atomic.Uint32
+
+// Address returns a loopback address and port that no other process uses before, during or after a restart of
+// the server that listens there. On Linux the address is this test process's alone: 127.64.0.0/10 with the 22
+// bits of its PID. Elsewhere only 127.0.0.1 is routed, so that another process may take the port in between.
+//
+// Address passes over ports on which a server listens at every address.
+func Address(t testing.TB) netip.AddrPort {
+	t.Helper()
+	for n := given.Add(1); n <= ports; n = given.Add(1) {
+		at := netip.AddrPortFrom(loopback(os.Getpid()), firstPort+uint16((uint32(os.Getpid())*100+n)%ports))
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", at.String())
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+		return at
+	}
+	t.Fatalf("this process has been given all %d ports of %v", ports, loopback(os.Getpid()))
+	return netip.AddrPort{}
+}
+
+// loopback returns the address of a test process.
+func loopback(pid int) netip.Addr {
+	if runtime.GOOS != "linux" {
+		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	}
+	return netip.AddrFrom4([4]byte{127, 64 + byte(pid>>16)&63, byte(pid >> 8), byte(pid)})
+}
+
+// Free returns a port of this machine on which nobody listens. Another process may take it: use [Address].
 func Free(t testing.TB) int {
 	t.Helper()
-	var err error
-	for range 100 {
-		port := 20000 + rand.IntN(10000)
-		var l net.Listener
-		if l, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			_ = l.Close()
-			return port
-		}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:"+strconv.Itoa(int(Address(t).Port())))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no port is free between 20000 and 29999: %v", err)
-	return 0
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
 }
