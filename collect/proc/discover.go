@@ -35,7 +35,7 @@ func (f FS) Discover(ips, own []netip.Addr, port uint16) (*Server, error) {
 		}
 		return f.server(pid, at.addr), nil
 	case errors.Is(err, ErrPermission):
-		if pid, ok := f.byCommandLine(port, at.uid); ok {
+		if pid, ok := f.byCommandLine([]netip.Addr{at.addr.Addr()}, port, at.uid); ok {
 			s := f.server(pid, at.addr)
 			s.Missing = append(s.Missing, engine.Missing{
 				What:   "owner of the listening socket",
@@ -120,12 +120,12 @@ func (f FS) servingSocket(root int) (pid int, addr netip.AddrPort, ok bool) {
 	if err != nil || len(socks) == 0 {
 		return 0, netip.AddrPort{}, false
 	}
-	want := uint16(8000) // vLLM's default, of a server without a command line
+	want := netip.AddrPortFrom(netip.IPv6Unspecified(), 8000) // vLLM's default, of a server without a command line
 	known := false
 	if argv, _ := f.launchOf(root); argv != nil {
 		if cfg, err := launch.Parse(argv, nil, nil); err == nil {
 			known = true
-			want = configuredPort(f.configured(root, argv, cfg))
+			want = ListenAddr(f.configured(root, argv, cfg))
 		}
 	}
 	tree, err := f.Tree(root)
@@ -138,7 +138,7 @@ func (f FS) servingSocket(root int) (pid int, addr netip.AddrPort, ok bool) {
 		own := f.sockets(p.PID, socks)
 		readable = readable || own != nil
 		for _, s := range own {
-			if s.addr.Port() == want {
+			if s.addr.Port() == want.Port() {
 				return p.PID, s.addr, true
 			}
 			if p.PID == root || p.Role == APIServer {
@@ -153,7 +153,7 @@ func (f FS) servingSocket(root int) (pid int, addr netip.AddrPort, ok bool) {
 	if !readable && known {
 		// Another user's descriptors are unreadable, but the socket table shows the port.
 		uid := f.uid(root)
-		if i := slices.IndexFunc(socks, func(s socket) bool { return s.addr.Port() == want && s.uid == uid }); i >= 0 {
+		if i := slices.IndexFunc(socks, func(s socket) bool { return collide(s.addr, want) && s.uid == uid }); i >= 0 {
 			return root, socks[i].addr, true
 		}
 	}
@@ -211,15 +211,18 @@ func (f FS) sockets(pid int, socks []socket) []socket {
 }
 
 // Starting returns the launch process of the only vLLM server of this machine whose command line
-// names the port. While nothing listens on the port, that server is starting.
-func (f FS) Starting(port uint16) (pid int, ok bool) { return f.byCommandLine(port, anyUser) }
+// names the port, and one of the addresses or none. While nothing listens there, that server is starting.
+func (f FS) Starting(ips []netip.Addr, port uint16) (pid int, ok bool) {
+	return f.byCommandLine(unmapped(ips), port, anyUser)
+}
 
 // anyUser stands for every user.
 const anyUser = -1
 
-// byCommandLine finds the only vLLM server of a user whose command line names the port,
-// else the only one whose port is in an unreadable config file.
-func (f FS) byCommandLine(port uint16, uid int) (int, bool) {
+// byCommandLine finds the only vLLM server of a user that connections to the port at one
+// of the addresses reach by its command line, else the only one whose port is in an
+// unreadable config file.
+func (f FS) byCommandLine(ips []netip.Addr, port uint16, uid int) (int, bool) {
 	pids, err := f.PIDs()
 	if err != nil {
 		return 0, false
@@ -240,7 +243,7 @@ func (f FS) byCommandLine(port uint16, uid int) (int, bool) {
 		switch {
 		case !given && cfg.ConfigPath() != "" && full == cfg:
 			unknown = append(unknown, root)
-		case configuredPort(full) == port:
+		case len(matchSockets([]socket{{addr: ListenAddr(full)}}, ips, port)) > 0:
 			named = append(named, root)
 		}
 	}

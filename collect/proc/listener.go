@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // tcpListen is the state of a listening socket in /proc/net/tcp.
@@ -69,6 +71,32 @@ func matchSockets(socks []socket, ips []netip.Addr, port uint16) []socket {
 		return exact
 	}
 	return wild
+}
+
+// collide reports whether a listener at one address keeps another from listening at the
+// other. An IPv6 socket at every address takes IPv4 connections as well: /proc does not
+// show whether IPV6_V6ONLY excludes them.
+func collide(a, b netip.AddrPort) bool {
+	x, y := a.Addr().Unmap().WithZone(""), b.Addr().Unmap().WithZone("")
+	switch {
+	case a.Port() != b.Port():
+		return false
+	case x == y, x == netip.IPv6Unspecified(), y == netip.IPv6Unspecified():
+		return true
+	}
+	return (x.IsUnspecified() || y.IsUnspecified()) && x.Is4() == y.Is4()
+}
+
+// ListenAddr returns the address at which a server with this configuration listens: the
+// unspecified IPv6 address, which stands for every address, if it names none or a host
+// that needs a resolver.
+func ListenAddr(cfg *launch.Config) netip.AddrPort {
+	host, _, _ := cfg.Value("host")
+	at := netip.IPv6Unspecified()
+	if ips, ok := Addresses(host); ok {
+		at = ips[0].Unmap().WithZone("")
+	}
+	return netip.AddrPortFrom(at, configuredPort(cfg))
 }
 
 // Listener returns the process that listens on a port at one of the given

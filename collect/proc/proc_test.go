@@ -497,11 +497,17 @@ func TestStarting(t *testing.T) {
 	}
 	f := mount(t, serve(40), serve(50, "--port", "8001"), fake{pid: 60, ppid: 1, argv: []string{"sleep", "8002"}})
 	for port, want := range map[uint16]int{8000: 40, 8001: 50, 8002: 0} {
-		if pid, ok := f.Starting(port); pid != want || ok != (want > 0) {
+		if pid, ok := f.Starting(addrs(t, "localhost"), port); pid != want || ok != (want > 0) {
 			t.Errorf("port %d: process %d, %v; want %d", port, pid, ok, want)
 		}
 	}
-	if pid, ok := mount(t, serve(40), serve(41)).Starting(8000); ok {
+	beside := mount(t, serve(40, "--host", "127.0.0.2"), serve(50, "--host", "127.0.0.3"))
+	for host, want := range map[string]int{"127.0.0.2": 40, "127.0.0.3": 50, "127.0.0.1": 0} {
+		if pid, ok := beside.Starting(addrs(t, host), 8000); pid != want || ok != (want > 0) {
+			t.Errorf("%s: process %d, %v; want %d", host, pid, ok, want)
+		}
+	}
+	if pid, ok := mount(t, serve(40), serve(41)).Starting(addrs(t, "localhost"), 8000); ok {
 		t.Errorf("process %d of two", pid)
 	}
 }

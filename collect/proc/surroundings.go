@@ -2,6 +2,7 @@ package proc
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -238,15 +239,16 @@ func (f processes) Members(session int) []Process {
 	return found
 }
 
-// Holders lists the processes that listen on a port in this network namespace, at any
-// address, ordered by PID: only those with readable descriptors, and the topmost of
-// each tree. listening is true also if no such process can be identified.
-func (f FS) Holders(port uint16) (pids []int, listening bool, err error) {
+// Holders lists the processes that listen at an address, or keep another from listening
+// there, in this network namespace, ordered by PID: only those with readable descriptors,
+// and the topmost of each tree. The unspecified IPv6 address stands for every address.
+// listening is true also if no such process can be identified.
+func (f FS) Holders(at netip.AddrPort) (pids []int, listening bool, err error) {
 	all, err := f.listening(0)
 	if err != nil {
 		return nil, false, err
 	}
-	socks := slices.DeleteFunc(all, func(s socket) bool { return s.addr.Port() != port })
+	socks := slices.DeleteFunc(all, func(s socket) bool { return !collide(s.addr, at) })
 	if len(socks) == 0 {
 		return nil, false, nil
 	}

@@ -3,13 +3,17 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 const limitsText = `Limit                     Soft Limit           Hard Limit           Units     
@@ -107,6 +111,61 @@ func TestHoldersAndTwinsOfThisProcess(t *testing.T) {
 	}
 	if kinds := f.Foreign(os.Getpid()); len(kinds) > 0 {
 		t.Errorf("this process is foreign to itself: %v", kinds)
+	}
+}
+
+// TestHolders: servers on one port at different addresses do not take it from each other.
+func TestHolders(t *testing.T) {
+	f := mount(t, slices.Concat(plain(100, "127.0.0.2:8000"), plain(200, "127.0.0.3:8000"), plain(300, "0.0.0.0:8001"), plain(500, "127.0.0.1:8003"))...)
+	// [::]:8002 and [::1]:8003, as /proc/net/tcp6 writes them.
+	const line = "   0: %s:%04X 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 %d 1\n"
+	put(t, f.root, "net/tcp6", "  sl\n"+fmt.Sprintf(line, strings.Repeat("0", 32), 8002, 9002)+fmt.Sprintf(line, strings.Repeat("0", 24)+"01000000", 8003, 9003))
+	link(t, "socket:[9002]", f.path(400), "fd", "10")
+	link(t, "socket:[9003]", f.path(600), "fd", "10")
+	put(t, f.root, "400/stat", statText(fake{pid: 400, ppid: 1, comm: "vllm", state: "S", ticks: 400}))
+	put(t, f.root, "600/stat", statText(fake{pid: 600, ppid: 1, comm: "vllm", state: "S", ticks: 600}))
+	for at, want := range map[string][]int{
+		"127.0.0.2:8000":          {100},
+		"127.0.0.3:8000":          {200},
+		"127.0.0.4:8000":          nil,
+		"[::ffff:127.0.0.2]:8000": {100},
+		"0.0.0.0:8000":            {100, 200},
+		"[::]:8000":               {100, 200},
+		"[::1]:8000":              nil,
+		"127.0.0.2:8001":          {300},
+		"[::]:8001":               {300},
+		"[::1]:8001":              nil,
+		"127.0.0.2:8002":          {400},
+		"0.0.0.0:8002":            {400},
+		"[::1]:8002":              {400},
+		"127.0.0.1:8003":          {500},
+		"0.0.0.0:8003":            {500},
+		"[::1]:8003":              {600},
+		"[::]:8003":               {500, 600},
+		"127.0.0.2:9999":          nil,
+	} {
+		if pids, listening, err := f.Holders(netip.MustParseAddrPort(at)); err != nil || listening != (want != nil) || !slices.Equal(pids, want) {
+			t.Errorf("%s is held by %v, %v, %v; want %v", at, pids, listening, err, want)
+		}
+	}
+}
+
+func TestListenAddr(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                                "[::]:8000",
+		"--host 0.0.0.0":                  "0.0.0.0:8000",
+		"--host 127.0.0.2 --port 8001":    "127.0.0.2:8001",
+		"--host localhost":                "127.0.0.1:8000",
+		"--host [::1]":                    "[::1]:8000",
+		"--host gpu-7.example --port 123": "[::]:123",
+	} {
+		cfg, err := launch.Parse(append([]string{"vllm", "serve", "m"}, strings.Fields(flags)...), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ListenAddr(cfg); got != netip.MustParseAddrPort(want) {
+			t.Errorf("%q listens at %v, want %s", flags, got, want)
+		}
 	}
 }
 

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,13 +28,13 @@ import (
 
 // elsewhere is a server that somebody else started.
 type elsewhere struct {
-	port    int
+	at      netip.AddrPort
 	process *process
 	log     string
 }
 
 // begun starts a fake server with a launch, its output going to a file, and waits
-// for its port.
+// until it listens.
 func begun(t *testing.T, l *launcher.Launch) *elsewhere {
 	t.Helper()
 	return begunBy(t, l, program(t))
@@ -46,8 +46,8 @@ func begunBy(t *testing.T, l *launcher.Launch, program string) *elsewhere {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &elsewhere{port: porttest.Free(t), log: filepath.Join(t.TempDir(), "vllm.log")}
-	l.Argv = slices.Concat([]string{program, "serve", "m", "--port", strconv.Itoa(s.port)}, l.Argv)
+	s := &elsewhere{at: porttest.Address(t), log: filepath.Join(t.TempDir(), "vllm.log")}
+	l.Argv = command(program, s.at, l.Argv...)
 	if err := os.WriteFile(s.log, []byte("what was there before\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -60,21 +60,21 @@ func begunBy(t *testing.T, l *launcher.Launch, program string) *elsewhere {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if pids, _, err := h.fs.Holders(uint16(s.port)); err == nil {
+		if pids, _, err := h.fs.Holders(s.at); err == nil {
 			for _, pid := range pids {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
 		_ = syscall.Kill(-s.process.PID, syscall.SIGKILL)
 	})
-	waitForPort(t, h, s.port)
+	waitForPort(t, h, s.at)
 	return s
 }
 
-func waitForPort(t *testing.T, h *host, port int) {
+func waitForPort(t *testing.T, h *host, at netip.AddrPort) {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if pids, _, _ := h.fs.Holders(uint16(port)); len(pids) > 0 {
+		if pids, _, _ := h.fs.Holders(at); len(pids) > 0 {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -83,23 +83,23 @@ func waitForPort(t *testing.T, h *host, port int) {
 	}
 }
 
-// found is the server on a port as rooftop finds it.
-func found(t *testing.T, port int) *proc.Server {
+// found is the server at an address as rooftop finds it.
+func found(t *testing.T, at netip.AddrPort) *proc.Server {
 	t.Helper()
 	fs, err := proc.Open("/proc")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := fs.Discover([]netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil, uint16(port))
+	s, err := fs.Discover([]netip.Addr{at.Addr()}, nil, at.Port())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func attached(t *testing.T, port int, n *notebook) *Attach {
+func attached(t *testing.T, at netip.AddrPort, n *notebook) *Attach {
 	t.Helper()
-	a, err := NewAttach(found(t, port), testPlan(n))
+	a, err := NewAttach(found(t, at), testPlan(n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,18 +120,18 @@ func TestAttachRestartsExactly(t *testing.T) {
 		Nice: 3, Umask: 0o027, OOMScoreAdj: 77, CPUs: "0",
 	}
 	s := begun(t, l)
-	before := stateOf(t, s.port)
+	before := stateOf(t, s.at)
 	n := newNotebook(t)
-	a := attached(t, s.port, n)
+	a := attached(t, s.at, n)
 	around := surroundings(t, before.PID)
 	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	during := stateOf(t, s.port)
+	during := stateOf(t, s.at)
 	if got := a.Apply(t.Context(), back()); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	after := stateOf(t, s.port)
+	after := stateOf(t, s.at)
 	if slotsOf(during) != "8" || !gone(before.PID) || !gone(during.PID) {
 		t.Errorf("with the change %q", during.Args)
 	}
@@ -191,11 +191,11 @@ func TestAttachKeepsTheUser(t *testing.T) {
 	const nobody = 65534
 	l := &launcher.Launch{Argv: []string{"--max-num-seqs", "4"}, Env: []string{"A=1"}, Cwd: "/", Owner: launcher.Owner{UID: nobody, GID: nobody, Groups: []int{nobody, 4242}}, Umask: 0o077, CPUs: ""}
 	s := begunBy(t, l, openProgram(t))
-	a := attached(t, s.port, newNotebook(t))
+	a := attached(t, s.at, newNotebook(t))
 	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	if got := surroundings(t, stateOf(t, s.port).PID); got.UID != nobody || got.GID != nobody || got.Mixed || !slices.Equal(got.Groups, []int{4242, nobody}) {
+	if got := surroundings(t, stateOf(t, s.at).PID); got.UID != nobody || got.GID != nobody || got.Mixed || !slices.Equal(got.Groups, []int{4242, nobody}) {
 		t.Errorf("user %d, group %d, groups %v", got.UID, got.GID, got.Groups)
 	}
 }
@@ -253,12 +253,12 @@ func TestAttachChangesTheConfigFile(t *testing.T) {
 		}
 	}
 	s := begun(t, l)
-	a := attached(t, s.port, newNotebook(t))
+	a := attached(t, s.at, newNotebook(t))
 	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
 	want := strings.Replace(configText, "max-num-seqs: 4", "max-num-seqs: 8", 1)
-	if got := stateOf(t, s.port); got.Config != want || slices.Contains(got.Args, "--max-num-seqs") {
+	if got := stateOf(t, s.at); got.Config != want || slices.Contains(got.Args, "--max-num-seqs") {
 		t.Errorf("the server read %q with %q", got.Config, got.Args)
 	}
 	if info, err := os.Stat(real); err != nil || info.Mode().Perm() != 0o640 {
@@ -299,11 +299,11 @@ func TestAttachOverridesAFileThatCannotBeReplaced(t *testing.T) {
 		}
 	}
 	s := begun(t, l)
-	a := attached(t, s.port, newNotebook(t))
+	a := attached(t, s.at, newNotebook(t))
 	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	if got := stateOf(t, s.port); got.Config != configText || slotsOf(got) != "8" {
+	if got := stateOf(t, s.at); got.Config != configText || slotsOf(got) != "8" {
 		t.Errorf("the server read %q with %q, want the file alone and the flag", got.Config, got.Args)
 	}
 }
@@ -313,14 +313,14 @@ func TestAttachChangesAVariable(t *testing.T) {
 	l := usual(t)
 	l.Env = []string{"VLLM_ATTENTION_BACKEND=FLASH_ATTN", "VLLM_X=1", "LAST=1"}
 	s := begun(t, l)
-	a := attached(t, s.port, newNotebook(t))
+	a := attached(t, s.at, newNotebook(t))
 	got := a.Apply(t.Context(), loop.Apply{Changes: []engine.Change{
 		{Flag: "--attention-backend", From: "FLASH_ATTN", To: "FLASHINFER"}, {Flag: "VLLM_X", From: "1"}, {Flag: "VLLM_Y", To: "2"},
 	}})
 	if got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	if diff := cmp.Diff([]string{"VLLM_ATTENTION_BACKEND=FLASHINFER", "LAST=1", "VLLM_Y=2"}, stateOf(t, s.port).Env); diff != "" {
+	if diff := cmp.Diff([]string{"VLLM_ATTENTION_BACKEND=FLASHINFER", "LAST=1", "VLLM_Y=2"}, stateOf(t, s.at).Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
 }
@@ -338,14 +338,14 @@ func TestAttachKeepsAPipe(t *testing.T) {
 	}
 	defer r.Close()
 	l := usual(t, "--max-num-seqs", "4")
-	port := porttest.Free(t)
-	l.Argv = slices.Concat([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, l.Argv)
+	at := porttest.Address(t)
+	l.Argv = command(program(t), at, l.Argv...)
 	if _, err := h.start(l, [3]*os.File{nil, w, w}, nil, func(journal.Process) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()
-	waitForPort(t, h, port)
-	a := attached(t, port, newNotebook(t))
+	waitForPort(t, h, at)
+	a := attached(t, at, newNotebook(t))
 	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
@@ -363,11 +363,32 @@ func TestAttachKeepsAPipe(t *testing.T) {
 	}
 }
 
+// A server on the same port at another address is another server.
+func TestAttachLeavesAnotherAddressAlone(t *testing.T) {
+	t.Parallel()
+	s := begun(t, usual(t, "--max-num-seqs", "4"))
+	bytes := s.at.Addr().As4()
+	bytes[1] |= 0x80 // no test process has such an address
+	other, err := net.Listen("tcp", netip.AddrPortFrom(netip.AddrFrom4(bytes), s.at.Port()).String())
+	must(t, err)
+	defer other.Close()
+	a := attached(t, s.at, newNotebook(t))
+	for _, change := range []loop.Apply{slots(4, 8), back()} {
+		if got := a.Apply(t.Context(), change); got.Err != "" {
+			t.Errorf("answer %+v", got)
+		}
+	}
+	list, _, err := a.fs.Holders(netip.MustParseAddrPort(other.Addr().String()))
+	if err != nil || !slices.Equal(list, []int{os.Getpid()}) {
+		t.Errorf("the other is held by %v, %v", list, err)
+	}
+}
+
 // A server that something starts again by itself is left to that.
 func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 	t.Parallel()
-	port := porttest.Free(t)
-	script := fmt.Sprintf("for i in 1 2; do %s serve m --port %d --max-num-seqs 4; done", program(t), port)
+	at := porttest.Address(t)
+	script := fmt.Sprintf("for i in 1 2; do %s; done", strings.Join(command(program(t), at, "--max-num-seqs", "4"), " "))
 	loop := exec.Command("sh", "-c", script)
 	loop.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := loop.Start(); err != nil {
@@ -381,10 +402,10 @@ func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitForPort(t, h, port)
-	before := stateOf(t, port)
+	waitForPort(t, h, at)
+	before := stateOf(t, at)
 	n := newNotebook(t)
-	a := attached(t, port, n)
+	a := attached(t, at, n)
 	a.returnWithin = returnWithin
 	if len(a.Notes()) != 1 || !strings.Contains(a.Notes()[0], "a shell") {
 		t.Errorf("notes %q, want one of the shell", a.Notes())
@@ -393,7 +414,7 @@ func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 	if !got.Back || !strings.Contains(got.Err, "--apply-cmd") {
 		t.Errorf("answer %+v, want the shell's server left alone", got)
 	}
-	if after := stateOf(t, port); after.PID == before.PID || slotsOf(after) != "4" {
+	if after := stateOf(t, at); after.PID == before.PID || slotsOf(after) != "4" {
 		t.Errorf("afterwards process %d with %q", after.PID, after.Args)
 	}
 	if got := a.Apply(t.Context(), slots(4, 8)); !strings.Contains(got.Err, "nothing was touched") {
@@ -407,7 +428,7 @@ func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 func TestAttachRefuses(t *testing.T) {
 	me := os.Geteuid()
 	good := proc.Surroundings{UID: me, InnerPID: 4242, PPID: 1, Session: 4242}
-	server := found(t, begun(t, usual(t)).port)
+	server := found(t, begun(t, usual(t)).at)
 	above := func(name string, argv ...string) []proc.Ancestor {
 		return []proc.Ancestor{{PID: 7, Name: name, Argv: argv, Session: 7}, {PID: 1, Name: "systemd"}}
 	}
@@ -449,7 +470,7 @@ func TestNewAttachRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused := new(RefusedError)
-		if _, err := NewAttach(found(t, s.port), testPlan(newNotebook(t))); !errors.As(err, &refused) || !strings.Contains(err.Error(), "working directory") {
+		if _, err := NewAttach(found(t, s.at), testPlan(newNotebook(t))); !errors.As(err, &refused) || !strings.Contains(err.Error(), "working directory") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -459,7 +480,7 @@ func TestNewAttachRefuses(t *testing.T) {
 		if err := os.Remove(l.Argv[0]); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewAttach(found(t, s.port), testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "was replaced since it started") {
+		if _, err := NewAttach(found(t, s.at), testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "was replaced since it started") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -474,7 +495,7 @@ func TestNewAttachRefuses(t *testing.T) {
 		if err := os.Chtimes(path, later, later); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewAttach(found(t, s.port), testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "was changed after the server started") {
+		if _, err := NewAttach(found(t, s.at), testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "was changed after the server started") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -485,7 +506,7 @@ func TestNewAttachRefuses(t *testing.T) {
 func TestAttachFollowsARotatedLog(t *testing.T) {
 	t.Parallel()
 	s := begun(t, usual(t, "--max-num-seqs", "4"))
-	a := attached(t, s.port, newNotebook(t))
+	a := attached(t, s.at, newNotebook(t))
 	if err := os.Rename(s.log, s.log+".1"); err != nil {
 		t.Fatal(err)
 	}
@@ -500,7 +521,7 @@ func TestAttachFollowsARotatedLog(t *testing.T) {
 func TestAttachSeesACrash(t *testing.T) {
 	t.Parallel()
 	s := begun(t, usual(t, "--max-num-seqs", "4"))
-	a := attached(t, s.port, newNotebook(t))
+	a := attached(t, s.at, newNotebook(t))
 	if got := a.Apply(t.Context(), slots(4, slotsCrash)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
@@ -523,7 +544,7 @@ func TestSteps(t *testing.T) {
 	t.Parallel()
 	l := usual(t, "--max-num-seqs", "4", "--api-key", "sk-abcdefghijklmnopqrstuvwxyz")
 	s := begun(t, l)
-	a := attached(t, s.port, newNotebook(t))
+	a := attached(t, s.at, newNotebook(t))
 	text := strings.Join(a.Steps(slots(4, 8)), "\n")
 	for _, want := range []string{"SIGTERM", "--max-num-seqs 8", "--max-num-seqs 4", "/health", "[redacted]"} {
 		if !strings.Contains(text, want) {

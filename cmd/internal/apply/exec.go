@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
@@ -35,7 +36,7 @@ func NewExec(argv []string, plan Plan) (*Exec, error) {
 	if err != nil {
 		return nil, err
 	}
-	url, port, err := addressOf(l)
+	url, at, err := addressOf(l)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func NewExec(argv []string, plan Plan) (*Exec, error) {
 	if err := h.rehearse(l); err != nil {
 		return nil, fmt.Errorf("the command cannot be started: %w", err)
 	}
-	e := &Exec{owned{host: h, mode: "exec", plan: plan, port: port, kept: l}}
+	e := &Exec{owned{host: h, mode: "exec", plan: plan, at: at, kept: l}}
 	e.std = e.streams
 	return e, nil
 }
@@ -83,15 +84,15 @@ func absolute(cwd, path string) string {
 	return filepath.Join(cwd, path)
 }
 
-// addressOf returns the URL and port of a server with this launch, as seen from this
-// machine.
-func addressOf(l *launcher.Launch) (url string, port uint16, err error) {
+// addressOf returns the URL of a server with this launch, as seen from this machine, and
+// where it listens.
+func addressOf(l *launcher.Launch) (url string, at netip.AddrPort, err error) {
 	c, err := l.Config()
 	if err != nil {
-		return "", 0, err
+		return "", netip.AddrPort{}, err
 	}
-	url, port = Address(c, "localhost")
-	return url, port, nil
+	url, _ = Address(c, "localhost")
+	return url, proc.ListenAddr(c), nil
 }
 
 // Address returns the URL and port of a server with this configuration. local is the host
@@ -135,12 +136,12 @@ func (e *Exec) Start(ctx context.Context) error {
 	if e.process != nil {
 		return errors.New("the server is already running")
 	}
-	pids, listening, err := e.holders(e.port)
+	pids, listening, err := e.holders(e.at)
 	if err != nil {
 		return err
 	}
 	if listening {
-		return fmt.Errorf("%w: stop that server first, or tune it with --restart-in-place", &takenError{e.port, pids})
+		return fmt.Errorf("%w: stop that server first, or tune it with --restart-in-place", &takenError{e.at, pids})
 	}
 	e.kept.Log = e.Log()
 	if err := e.begin(); err != nil {

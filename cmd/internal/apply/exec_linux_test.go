@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,10 +70,10 @@ func testPlan(n *notebook) Plan {
 }
 
 // started is a fake server that rooftop started.
-func started(t *testing.T, n *notebook, args ...string) (*Exec, int) {
+func started(t *testing.T, n *notebook, args ...string) (*Exec, netip.AddrPort) {
 	t.Helper()
-	port := porttest.Free(t)
-	e, err := NewExec(append([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, args...), testPlan(n))
+	at := porttest.Address(t)
+	e, err := NewExec(command(program(t), at, args...), testPlan(n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +86,7 @@ func started(t *testing.T, n *notebook, args ...string) (*Exec, int) {
 		}
 		_ = e.Close()
 	})
-	return e, port
+	return e, at
 }
 
 func slots(from, to int) loop.Apply {
@@ -108,12 +109,12 @@ func slotsOf(s fakeState) string {
 func TestExecChangesAndGoesBack(t *testing.T) {
 	t.Setenv("HF_TOKEN", "hf_secretsecretsecretsecret")
 	n := newNotebook(t)
-	e, port := started(t, n, "--max-num-seqs", "4")
-	first := stateOf(t, port)
+	e, at := started(t, n, "--max-num-seqs", "4")
+	first := stateOf(t, at)
 	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	second := stateOf(t, port)
+	second := stateOf(t, at)
 	if second.PID == first.PID || !gone(first.PID) || slotsOf(second) != "8" {
 		t.Errorf("after the change: process %d (before %d, gone %v) with %s slots, want another with 8", second.PID, first.PID, gone(first.PID), slotsOf(second))
 	}
@@ -126,7 +127,7 @@ func TestExecChangesAndGoesBack(t *testing.T) {
 	if got := e.Apply(t.Context(), back()); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	if third := stateOf(t, port); slotsOf(third) != "4" || !slices.Equal(third.Args, first.Args) {
+	if third := stateOf(t, at); slotsOf(third) != "4" || !slices.Equal(third.Args, first.Args) {
 		t.Errorf("after the way back: %q, want %q", third.Args, first.Args)
 	}
 	want := []string{"begin 0", "started 0", "ready 0", "intent 1", "stopped 0", "started 1", "ready 1", "intent 0", "stopped 1", "started 0", "back 0"}
@@ -159,14 +160,14 @@ func TestExecPutsBackWhatDoesNotStart(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			n := newNotebook(t)
-			e, port := started(t, n, "--max-num-seqs", "4")
+			e, at := started(t, n, "--max-num-seqs", "4")
 			e.plan.Ready.Within, e.plan.Ready.Answer = time.Second, 500*time.Millisecond
-			before := stateOf(t, port)
+			before := stateOf(t, at)
 			got := e.Apply(t.Context(), slots(4, c.slots))
 			if !got.Back || !strings.Contains(got.Err, c.want) || !strings.HasSuffix(got.Err, "; it runs as before") {
 				t.Errorf("answer %+v, want back and %q", got, c.want)
 			}
-			if after := stateOf(t, port); !slices.Equal(after.Args, before.Args) || after.PID == before.PID {
+			if after := stateOf(t, at); !slices.Equal(after.Args, before.Args) || after.PID == before.PID {
 				t.Errorf("afterwards %q as process %d, want %q anew", after.Args, after.PID, before.Args)
 			}
 			want := []string{"begin 0", "started 0", "ready 0", "intent 1", "stopped 0", "started 1", "stopped 1", "started 0", "ready 0", "failed 0"}
@@ -194,12 +195,12 @@ func TestExecDoesNothingThatIsNotWrittenDown(t *testing.T) {
 		t.Run(string(c.full), func(t *testing.T) {
 			t.Parallel()
 			n := newNotebook(t)
-			e, port := started(t, n, "--max-num-seqs", "4")
-			before := stateOf(t, port)
+			e, at := started(t, n, "--max-num-seqs", "4")
+			before := stateOf(t, at)
 			n.full = c.full
 			got := e.Apply(t.Context(), slots(4, 8))
 			n.full = ""
-			after := stateOf(t, port)
+			after := stateOf(t, at)
 			if want := c.before + "the journal cannot be written in " + n.dir + ": no space left on device" + c.after; got.Err != want || !got.Back || slotsOf(after) != "4" {
 				t.Errorf("answer %+v with %s slots, want %q and the server as before", got, slotsOf(after), want)
 			}
@@ -213,9 +214,9 @@ func TestExecDoesNothingThatIsNotWrittenDown(t *testing.T) {
 // TestExecLeavesNoServerThatIsNotWrittenDown: the first start has no server to go back to.
 func TestExecLeavesNoServerThatIsNotWrittenDown(t *testing.T) {
 	t.Parallel()
-	n, port := newNotebook(t), porttest.Free(t)
+	n, at := newNotebook(t), porttest.Address(t)
 	n.full = journal.Ready
-	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, testPlan(n))
+	e, err := NewExec(command(program(t), at), testPlan(n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestExecLeavesNoServerThatIsNotWrittenDown(t *testing.T) {
 func TestExecEndsStragglersAndTheUnwilling(t *testing.T) {
 	t.Setenv("FAKE", "ignore-term,straggler")
 	n := newNotebook(t)
-	e, port := started(t, n)
+	e, at := started(t, n)
 	list := e.alive(e.process)
 	if len(list) != 2 {
 		t.Fatalf("processes %v, want the server and its child", list)
@@ -245,7 +246,7 @@ func TestExecEndsStragglersAndTheUnwilling(t *testing.T) {
 			t.Errorf("process %d is still there", one.PID)
 		}
 	}
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	l, err := net.Listen("tcp", at.String())
 	if err != nil {
 		t.Fatalf("the port is not free: %v", err)
 	}
@@ -262,7 +263,7 @@ func TestAHollowServerIsNotWaitedFor(t *testing.T) {
 		t.Fatalf("engines %v, want one", pids)
 	}
 	began := time.Now()
-	if err := e.host.stop(e.process, 0, time.Minute); err != nil {
+	if err := e.host.stop(e.process, netip.AddrPort{}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(began); took < hollowWithin || took > 10*time.Second {
@@ -273,7 +274,7 @@ func TestAHollowServerIsNotWaitedFor(t *testing.T) {
 func TestExecEndsOrphansOfADeadServer(t *testing.T) {
 	t.Setenv("FAKE", "straggler")
 	n := newNotebook(t)
-	e, port := started(t, n, "--max-num-seqs", "4")
+	e, at := started(t, n, "--max-num-seqs", "4")
 	list := e.alive(e.process)
 	if err := syscall.Kill(e.process.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -290,7 +291,7 @@ func TestExecEndsOrphansOfADeadServer(t *testing.T) {
 			t.Errorf("process %d (%s) is still there", one.PID, one.Comm)
 		}
 	}
-	if got := slotsOf(stateOf(t, port)); got != "4" {
+	if got := slotsOf(stateOf(t, at)); got != "4" {
 		t.Errorf("%s slots, want 4", got)
 	}
 }
@@ -323,8 +324,8 @@ func TestNewExecRefuses(t *testing.T) {
 func TestExecRefusesATakenPort(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
-	_, port := started(t, n)
-	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(port)}, testPlan(n))
+	_, at := started(t, n)
+	e, err := NewExec(command(program(t), at), testPlan(n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +337,7 @@ func TestExecRefusesATakenPort(t *testing.T) {
 func TestExecStartFails(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
-	e, err := NewExec([]string{program(t), "serve", "m", "--port", strconv.Itoa(porttest.Free(t)), "--max-num-seqs", strconv.Itoa(slotsRefused)}, testPlan(n))
+	e, err := NewExec(command(program(t), porttest.Address(t), "--max-num-seqs", strconv.Itoa(slotsRefused)), testPlan(n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,13 +359,13 @@ func TestExecStartFails(t *testing.T) {
 func TestExecPutsBackWhatIsLate(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
-	e, port := started(t, n, "--max-num-seqs", "4")
+	e, at := started(t, n, "--max-num-seqs", "4")
 	e.plan.Ready.Within = time.Minute
 	a := slots(4, slotsHang)
 	a.Within = time.Second
 	began := time.Now()
 	got := e.Apply(t.Context(), a)
-	if !got.Late || !got.Back || !strings.Contains(got.Err, "it was not ready within 1s") || slotsOf(stateOf(t, port)) != "4" {
+	if !got.Late || !got.Back || !strings.Contains(got.Err, "it was not ready within 1s") || slotsOf(stateOf(t, at)) != "4" {
 		t.Errorf("answer %+v, want the server back", got)
 	}
 	if took := time.Since(began); took > 20*time.Second {
@@ -375,12 +376,12 @@ func TestExecPutsBackWhatIsLate(t *testing.T) {
 func TestExecCalledOff(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
-	e, port := started(t, n, "--max-num-seqs", "4")
+	e, at := started(t, n, "--max-num-seqs", "4")
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := time.AfterFunc(300*time.Millisecond, cancel)
 	defer stop.Stop()
 	got := e.Apply(ctx, slots(4, slotsHang))
-	if !got.Back || !strings.Contains(got.Err, "canceled") || slotsOf(stateOf(t, port)) != "4" {
+	if !got.Back || !strings.Contains(got.Err, "canceled") || slotsOf(stateOf(t, at)) != "4" {
 		t.Errorf("answer %+v, want the server back after the run was called off", got)
 	}
 }
@@ -388,7 +389,7 @@ func TestExecCalledOff(t *testing.T) {
 func TestExecKept(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
-	e, port := started(t, n, "--max-num-seqs", "4")
+	e, at := started(t, n, "--max-num-seqs", "4")
 	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
@@ -398,7 +399,7 @@ func TestExecKept(t *testing.T) {
 	if got := e.Apply(t.Context(), slots(8, slotsRefused)); !got.Back {
 		t.Fatalf("answer %+v", got)
 	}
-	if got := slotsOf(stateOf(t, port)); got != "8" {
+	if got := slotsOf(stateOf(t, at)); got != "8" {
 		t.Errorf("put back to %s slots, want the kept 8", got)
 	}
 	if s := journal.Reduce(n.records); !s.Settled() || s.Kept.Launch != "launch-1.json" {
@@ -410,12 +411,12 @@ func TestExecKept(t *testing.T) {
 func TestExecLosesItsPort(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
-	e, port := started(t, n, "--max-num-seqs", "4")
+	e, at := started(t, n, "--max-num-seqs", "4")
 	var thief net.Listener
 	e.plan.Progress = func(step string) {
 		if thief == nil && strings.HasPrefix(step, "starting") {
 			var err error
-			if thief, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+			if thief, err = net.Listen("tcp", at.String()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -424,7 +425,7 @@ func TestExecLosesItsPort(t *testing.T) {
 	if thief != nil {
 		defer thief.Close()
 	}
-	if want := fmt.Sprintf("port %d is held by process %d", port, os.Getpid()); got.Back || !strings.Contains(got.Err, want) {
+	if want := fmt.Sprintf("port %d is held by process %d", at.Port(), os.Getpid()); got.Back || !strings.Contains(got.Err, want) {
 		t.Errorf("answer %+v, want %q", got, want)
 	}
 	if s := journal.Reduce(n.records); s.Settled() || len(s.Processes) != 0 {
@@ -442,7 +443,7 @@ func TestExecCloses(t *testing.T) {
 	defer syscall.Close(inherited[0])
 	defer syscall.Close(inherited[1])
 	n := newNotebook(t)
-	e, port := started(t, n)
+	e, at := started(t, n)
 	held, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		t.Fatal(err)
@@ -450,7 +451,7 @@ func TestExecCloses(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	pid := stateOf(t, port).PID
+	pid := stateOf(t, at).PID
 	var ours []string
 	for _, path := range held {
 		target, _ := os.Readlink(path)

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,7 +56,7 @@ func TestWhatWasStagedIsRenamed(t *testing.T) {
 }
 
 // configured is a server with a config file of its own directory.
-func configured(t *testing.T) (a *Attach, n *notebook, port int, path string) {
+func configured(t *testing.T) (a *Attach, n *notebook, at netip.AddrPort, path string) {
 	t.Helper()
 	l := usual(t, "--config", "server.yaml")
 	path = filepath.Join(l.Cwd, "server.yaml")
@@ -64,17 +65,17 @@ func configured(t *testing.T) (a *Attach, n *notebook, port int, path string) {
 	must(t, os.Chtimes(path, old, old))
 	s := begun(t, l)
 	n = newNotebook(t)
-	return attached(t, s.port, n), n, s.port, path
+	return attached(t, s.at, n), n, s.at, path
 }
 
 func TestAConfigFileThatCannotBeWrittenStopsNoServer(t *testing.T) {
 	t.Parallel()
-	a, n, port, path := configured(t)
-	before := stateOf(t, port).PID
+	a, n, at, path := configured(t)
+	before := stateOf(t, at).PID
 	must(t, os.MkdirAll(filepath.Join(launcher.StagedPath(path), "in the way"), 0o700))
 	got := a.Apply(t.Context(), slots(4, 8))
-	if !got.Back || !strings.Contains(got.Err, "nothing was touched") || stateOf(t, port).PID != before {
-		t.Errorf("answer %+v by process %d, want process %d untouched", got, stateOf(t, port).PID, before)
+	if !got.Back || !strings.Contains(got.Err, "nothing was touched") || stateOf(t, at).PID != before {
+		t.Errorf("answer %+v by process %d, want process %d untouched", got, stateOf(t, at).PID, before)
 	}
 	for _, r := range n.records {
 		if r.Kind != journal.Begin {

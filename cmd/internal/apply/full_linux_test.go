@@ -35,22 +35,22 @@ func TestFullDiskOfTheConfigFile(t *testing.T) {
 	must(t, os.WriteFile(path, []byte(text), 0o644))
 	must(t, os.Chtimes(path, old, old))
 	s := begun(t, l)
-	a := attached(t, s.port, newNotebook(t))
+	a := attached(t, s.at, newNotebook(t))
 	t.Cleanup(func() { _ = a.down() }) // before its file system goes
-	before := stateOf(t, s.port).PID
+	before := stateOf(t, s.at).PID
 	fill := filepath.Join(l.Cwd, "fill")
 	if err := os.WriteFile(fill, make([]byte, 1<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Fatal(err)
 	}
 	got := a.Apply(t.Context(), slots(4, 8))
-	if !got.Back || !strings.Contains(got.Err, "no space left") || !strings.Contains(got.Err, "nothing was touched") || stateOf(t, s.port).PID != before {
-		t.Errorf("answer %+v by process %d, want process %d untouched", got, stateOf(t, s.port).PID, before)
+	if !got.Back || !strings.Contains(got.Err, "no space left") || !strings.Contains(got.Err, "nothing was touched") || stateOf(t, s.at).PID != before {
+		t.Errorf("answer %+v by process %d, want process %d untouched", got, stateOf(t, s.at).PID, before)
 	}
 	if list := names(t, l.Cwd); len(list) != 2 {
 		t.Errorf("left behind: %v", list)
 	}
 	must(t, os.Remove(fill))
-	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" || !strings.Contains(stateOf(t, s.port).Config, "max-num-seqs: 8") {
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" || !strings.Contains(stateOf(t, s.at).Config, "max-num-seqs: 8") {
 		t.Errorf("with room: %+v", got)
 	}
 }

@@ -2,12 +2,10 @@ package apply
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,14 +32,14 @@ func hooked(t *testing.T, script string) (h *Managed, n *notebook, calls string)
 	}
 	server := usual(t)
 	server.Env = append(server.Env, "FAKE_STARTS="+starts)
-	port := begun(t, server).port
+	at := begun(t, server).at
 	program := filepath.Join(dir, "restart")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\nCALLS='"+calls+"' STARTS='"+starts+"'\ncat >>\"$CALLS\"\ntrap '[ $? -ne 0 ] || printf x >>\"$STARTS\"' EXIT # restarted\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	n = newNotebook(t)
 	plan := testPlan(n)
-	plan.Ready.URL = "http://127.0.0.1:" + strconv.Itoa(port)
+	plan.Ready.URL = "http://" + at.String()
 	c, err := launch.ParseCommand("vllm serve m --max-num-seqs 4 --no-enable-prefix-caching --api-key sk-abcdefghijklmnopqrstuvwxyz", nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +67,7 @@ func told(t *testing.T, path string) []manager.Change {
 		if err := json.Unmarshal([]byte(line), &c); err != nil {
 			t.Fatal(err)
 		}
-		if c.Schema != manager.ChangeSchema || !strings.HasPrefix(c.URL, "http://127.0.0.1:") {
+		if c.Schema != manager.ChangeSchema || !strings.HasPrefix(c.URL, "http://127.") {
 			t.Errorf("change %+v", c)
 		}
 		list = append(list, c)
@@ -183,7 +181,7 @@ func TestHookMayTakeItsTimeWhileTheServerAnswers(t *testing.T) {
 func TestHookWithoutAServer(t *testing.T) {
 	t.Parallel()
 	h, _, calls := hooked(t, "")
-	h.plan.Ready.URL = fmt.Sprintf("http://127.0.0.1:%d", porttest.Free(t))
+	h.plan.Ready.URL = "http://" + porttest.Address(t).String()
 	h.plan.Ready.Within = time.Second
 	got := h.Apply(t.Context(), slots(4, 8))
 	if got.Back || !strings.Contains(got.Err, "/health did not answer within 1s") || len(told(t, calls)) != 2 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
@@ -92,7 +94,7 @@ func fakeServer() {
 		fmt.Println("vllm serve: error:", err)
 		os.Exit(2)
 	}
-	port, _, _ := c.Int("port")
+	at := proc.ListenAddr(c)
 	slots, _, _ := c.Int("max_num_seqs")
 	fmt.Println("INFO 11-21 10:00:00 [api_server.py:1] vLLM API server version 0.fake")
 	switch slots {
@@ -133,7 +135,7 @@ func fakeServer() {
 		<-signals
 		os.Exit(0)
 	}
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	listener, err := net.Listen("tcp", at.String())
 	if err != nil {
 		fmt.Println("OSError: [Errno 98] error while attempting to bind on address: address already in use")
 		os.Exit(1)
@@ -257,11 +259,16 @@ func program(t *testing.T) string {
 	return path
 }
 
+// command is the command line of a fake server that listens at an address.
+func command(program string, at netip.AddrPort, args ...string) []string {
+	return append([]string{program, "serve", "m", "--host", at.Addr().String(), "--port", strconv.Itoa(int(at.Port()))}, args...)
+}
+
 // stateOf asks a fake server about itself.
-func stateOf(t *testing.T, port int) fakeState {
+func stateOf(t *testing.T, at netip.AddrPort) fakeState {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
-	resp, err := client.Get(fmt.Sprintf("http://127.0.0.1:%d/fake", port))
+	resp, err := client.Get("http://" + at.String() + "/fake")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -22,7 +23,7 @@ type owned struct {
 	*host
 	mode string
 	plan Plan
-	port uint16 // port of the server
+	at   netip.AddrPort // where the server listens; the unspecified IPv6 address if unknown
 
 	kept     *launcher.Launch // launch to which a revert returns
 	keptName string           // file name of kept
@@ -134,12 +135,12 @@ func (s *owned) check(target *launcher.Launch) error {
 	}
 	if s.process != nil && s.over(s.process) != "" {
 		// Something else may have started it again.
-		pids, listening, err := s.holders(s.port)
+		pids, listening, err := s.holders(s.at)
 		if err != nil {
 			return err
 		}
 		if listening && len(s.alive(s.process)) == 0 {
-			return fmt.Errorf("%w: something else restarted the server, so rooftop leaves it alone", &takenError{s.port, pids})
+			return fmt.Errorf("%w: something else restarted the server, so rooftop leaves it alone", &takenError{s.at, pids})
 		}
 	}
 	current := s.kept
@@ -213,7 +214,7 @@ func (s *owned) down() error {
 		return nil
 	}
 	s.plan.report(fmt.Sprintf("stopping process %d", s.process.PID))
-	err := s.stop(s.process, s.port, s.stopGrace())
+	err := s.stop(s.process, s.at, s.stopGrace())
 	var taken *takenError
 	if err != nil && !errors.As(err, &taken) {
 		return err
@@ -282,7 +283,7 @@ func (s *owned) await(ctx context.Context) error {
 		if checked {
 			return nil
 		}
-		pids, _, _ := s.fs.Holders(s.port) // unreadable owners do not count as others
+		pids, _, _ := s.fs.Holders(s.at) // unreadable owners do not count as others
 		if len(pids) == 0 {
 			return nil
 		}
@@ -291,7 +292,7 @@ func (s *owned) await(ctx context.Context) error {
 		if s.serves() {
 			return nil
 		}
-		return &takenError{s.port, pids}
+		return &takenError{s.at, pids}
 	})
 	s.starting = s.starting && err != nil
 	return err
@@ -340,7 +341,7 @@ func (s *owned) Trouble() string {
 // serves reports whether a process of the server listens on its port. The launch command
 // may end and leave the server running.
 func (s *owned) serves() bool {
-	pids, _, err := s.fs.Holders(s.port)
+	pids, _, err := s.fs.Holders(s.at)
 	if err != nil {
 		return false
 	}

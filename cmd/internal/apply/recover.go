@@ -190,7 +190,7 @@ const launcherPatience = 2 * time.Second
 
 // processes finds the running processes of this run and other processes on its port.
 func (l *Left) processes(h *host) error {
-	_, port, err := addressOf(l.kept)
+	_, at, err := addressOf(l.kept)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (l *Left) processes(h *host) error {
 			break
 		}
 	}
-	pids, listening, err := h.holders(port)
+	pids, listening, err := h.holders(at)
 	if err != nil {
 		return err
 	}
@@ -218,10 +218,10 @@ func (l *Left) processes(h *host) error {
 	l.foreign = slices.DeleteFunc(pids, func(pid int) bool { return slices.Contains(ours, pid) })
 	switch {
 	case len(l.foreign) > 0:
-		l.found("port %d is held by process %s, which this run did not start", port, joinPIDs(l.foreign))
+		l.found("port %d is held by process %s, which this run did not start", at.Port(), joinPIDs(l.foreign))
 	case listening && len(ours) == 0:
 		l.foreign = []int{0}
-		l.found("port %d is held by a process of another user", port)
+		l.found("port %d is held by a process of another user", at.Port())
 	case len(l.running) == 0 && len(ours) > 0:
 		l.found("process %s is left of a server that has ended", joinPIDs(ours))
 	case len(l.running) == 0:

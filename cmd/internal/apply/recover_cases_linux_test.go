@@ -85,7 +85,7 @@ func said(t *testing.T, lines []string, want string) {
 func TestServerThatWasNotToldToStopGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "attach", 1)
-	before := stateOf(t, s.Port).PID
+	before := stateOf(t, s.At).PID
 	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
 		return []journal.Record{foundRunning(kept, p), intent(next)}
 	})
@@ -96,7 +96,7 @@ func TestServerThatWasNotToldToStopGoesOn(t *testing.T) {
 	want := s.truth(t)
 	must(t, s.repaired(t, l))
 	s.check(t, want, "after the repair")
-	if now := stateOf(t, s.Port).PID; now != before {
+	if now := stateOf(t, s.At).PID; now != before {
 		t.Errorf("process %d was replaced by %d", before, now)
 	}
 }
@@ -258,7 +258,7 @@ func TestPortOfAnotherIsSaid(t *testing.T) {
 	if l.Remedy != PutBack {
 		t.Fatalf("remedy %q", l.Remedy)
 	}
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", s.Port))
+	listener, err := net.Listen("tcp", s.At.String())
 	must(t, err)
 	defer listener.Close()
 	var changed *ChangedError

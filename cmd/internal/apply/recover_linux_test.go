@@ -31,7 +31,7 @@ import (
 type errand struct {
 	Root, Mode string
 	Argv       []string // of the server
-	Port       int
+	At         netip.AddrPort
 	Seed       uint64
 	Repair     bool // put right instead of tuning
 	Changes    int  // at most; 0 goes on until it is killed
@@ -39,10 +39,12 @@ type errand struct {
 
 const errandVariable = "ROOFTOP_TEST_ERRAND"
 
-func (e *errand) identity() serverdir.Identity { return serverdir.Identity{Port: e.Port, Model: "m"} }
+func (e *errand) identity() serverdir.Identity {
+	return serverdir.Identity{Host: e.At.Addr().String(), Port: int(e.At.Port()), Model: "m"}
+}
 
 func (e *errand) ready() Readiness {
-	return Readiness{URL: fmt.Sprintf("http://127.0.0.1:%d", e.Port), Within: 10 * time.Second, Answer: 2 * time.Second}
+	return Readiness{URL: "http://" + e.At.String(), Within: 10 * time.Second, Answer: 2 * time.Second}
 }
 
 // TestTunerProcess is the process that tests kill: the test program started anew.
@@ -130,7 +132,7 @@ func (e *errand) hands(ctx context.Context, s *serverdir.Store) (Applier, error)
 	if err != nil {
 		return nil, err
 	}
-	found, err := procs.Discover([]netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil, uint16(e.Port))
+	found, err := procs.Discover([]netip.Addr{e.At.Addr()}, nil, e.At.Port())
 	if err != nil {
 		return nil, err
 	}
@@ -169,8 +171,8 @@ const configBytes = "# slots are measured\nmax-num-seqs: 4   # of 2026\nmax-mode
 func newSite(t *testing.T, mode string, seed uint64) *site {
 	t.Helper()
 	s := &site{dir: t.TempDir()}
-	s.errand = errand{Root: filepath.Join(s.dir, "servers"), Mode: mode, Seed: seed, Port: porttest.Free(t)}
-	s.Argv = []string{program(t), "serve", "m", "--port", strconv.Itoa(s.Port)}
+	s.errand = errand{Root: filepath.Join(s.dir, "servers"), Mode: mode, Seed: seed, At: porttest.Address(t)}
+	s.Argv = command(program(t), s.At)
 	if seed%2 == 0 {
 		s.Argv = append(s.Argv, "--max-num-seqs", "4")
 	} else {
@@ -199,7 +201,7 @@ func (s *site) begin(t *testing.T) {
 	h, err := newHost(testGrace)
 	must(t, err)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, listening, err := h.fs.Holders(uint16(s.Port)); err == nil && listening {
+		if _, listening, err := h.fs.Holders(s.At); err == nil && listening {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -274,7 +276,7 @@ func (s *site) truth(t *testing.T) *launcher.Launch {
 func (s *site) check(t *testing.T, want *launcher.Launch, where string) {
 	t.Helper()
 	if want != nil {
-		state := stateOf(t, s.Port)
+		state := stateOf(t, s.At)
 		if d := cmp.Diff(want.Argv, state.Args); d != "" {
 			t.Errorf("%s: command line (-want +got):\n%s", where, d)
 		}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,7 +20,7 @@ func refusal(found *proc.Server, around *proc.Surroundings) error {
 		contained(fs, pid, around),
 		serviced(found),
 		supervised(fs.Ancestors(pid), fs.Ancestors(os.Getpid()), around),
-		shared(fs, found.Addr.Port()),
+		shared(fs, found.Addr),
 	} {
 		if why != "" {
 			return &RefusedError{why}
@@ -122,13 +123,13 @@ func supervisorName(a proc.Ancestor) string {
 	return ""
 }
 
-// shared returns a sentence if several servers listen on the port, else "".
-func shared(fs proc.FS, port uint16) string {
-	pids, _, err := fs.Holders(port)
+// shared returns a sentence if several servers listen at the address, else "".
+func shared(fs proc.FS, at netip.AddrPort) string {
+	pids, _, err := fs.Holders(at)
 	if err != nil || len(pids) < 2 {
 		return ""
 	}
-	return fmt.Sprintf("several servers share port %d (processes %s)", port, strings.Trim(fmt.Sprint(pids), "[]"))
+	return fmt.Sprintf("several servers share port %d (processes %s)", at.Port(), strings.Trim(fmt.Sprint(pids), "[]"))
 }
 
 // shells are programs that run scripts and wait for the processes that they started.

@@ -153,14 +153,14 @@ func (r *Repair) applier(s *serverdir.Store, l *Left) (*owned, error) {
 	if err != nil {
 		return nil, err
 	}
-	url, port, err := addressOf(l.kept)
+	url, at, err := addressOf(l.kept)
 	if err != nil {
 		return nil, err
 	}
 	ready := r.Ready
 	ready.URL = cmp.Or(ready.URL, l.Identity.URL, url)
 	o := &owned{
-		host: h, mode: l.State.Mode, port: port, kept: l.kept, keptName: l.State.Kept.Launch, began: true,
+		host: h, mode: l.State.Mode, at: at, kept: l.kept, keptName: l.State.Kept.Launch, began: true,
 		plan: Plan{Journal: s, Ready: ready, Grace: r.Grace, Progress: r.Progress},
 	}
 	for _, p := range l.running {
@@ -240,12 +240,12 @@ func (r *Repair) putBack(ctx context.Context, s *serverdir.Store, o *owned, l *L
 	if err := s.Write(journal.Record{Kind: journal.Stopped}); err != nil {
 		return recorded(err, didStop)
 	}
-	pids, listening, err := o.holders(o.port)
+	pids, listening, err := o.holders(o.at)
 	if err != nil {
 		return err
 	}
 	if listening {
-		return fmt.Errorf("%w: end it, or leave it and run 'rooftop recover --leave'", &takenError{o.port, pids})
+		return fmt.Errorf("%w: end it, or leave it and run 'rooftop recover --leave'", &takenError{o.at, pids})
 	}
 	if err := l.files(s, o); err != nil {
 		return err

@@ -55,7 +55,7 @@ func (s *owned) again() error {
 		return nil
 	}
 	s.gone = fmt.Errorf("something restarted the server as it was found (process %d), so the change must be made there: pass --apply-cmd with a program that does it", pid)
-	return &takenError{s.port, []int{pid}}
+	return &takenError{s.at, []int{pid}}
 }
 
 // comeback finds a process with the server's original command line that started after

@@ -26,14 +26,14 @@ func TestAttachTellsATwinFromAComeback(t *testing.T) {
 		_ = twin.Process.Kill()
 		_ = twin.Wait()
 	})
-	a := attached(t, s.port, newNotebook(t))
+	a := attached(t, s.at, newNotebook(t))
 	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatalf("answer %+v", got)
 	}
 	if got := a.Apply(t.Context(), back()); got.Err != "" {
 		t.Fatalf("way back %+v", got)
 	}
-	if got := stateOf(t, s.port); gone(twin.Process.Pid) || !slices.Equal(got.Args, l.Argv) {
+	if got := stateOf(t, s.at); gone(twin.Process.Pid) || !slices.Equal(got.Args, l.Argv) {
 		t.Errorf("the twin is gone: %v, the server runs %q", gone(twin.Process.Pid), got.Args)
 	}
 }
@@ -41,9 +41,9 @@ func TestAttachTellsATwinFromAComeback(t *testing.T) {
 // A loop that pauses is seen while rooftop's own server is starting: that one makes way.
 func TestAttachMakesWayForAServerThatComesBackLater(t *testing.T) {
 	t.Parallel()
-	port := porttest.Free(t)
-	vllm := program(t)
-	script := fmt.Sprintf("%[1]s serve m --port %[2]d --max-num-seqs 4; sleep 1; FAKE=late %[1]s serve m --port %[2]d --max-num-seqs 4", vllm, port)
+	at := porttest.Address(t)
+	vllm := strings.Join(command(program(t), at, "--max-num-seqs", "4"), " ")
+	script := fmt.Sprintf("%[1]s; sleep 1; FAKE=late %[1]s", vllm)
 	loop := exec.Command("sh", "-c", script)
 	loop.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(t, loop.Start())
@@ -53,15 +53,15 @@ func TestAttachMakesWayForAServerThatComesBackLater(t *testing.T) {
 	})
 	h, err := newHost(testGrace)
 	must(t, err)
-	waitForPort(t, h, port)
+	waitForPort(t, h, at)
 	n := newNotebook(t)
-	a := attached(t, port, n)
+	a := attached(t, at, n)
 	a.plan.Ready.Within, a.plan.Ready.Answer = 20*time.Second, 20*time.Second
 	got := a.Apply(t.Context(), slots(4, slotsHangAsked))
 	if !got.Back || !strings.Contains(got.Err, "--apply-cmd") {
 		t.Fatalf("answer %+v, want the shell's server left alone", got)
 	}
-	after := stateOf(t, port)
+	after := stateOf(t, at)
 	around := surroundings(t, after.PID)
 	if around.PPID != loop.Process.Pid || slotsOf(after) != "4" {
 		t.Errorf("process %d of %d with %q answers, want the shell's", after.PID, around.PPID, after.Args)
@@ -86,7 +86,7 @@ func TestAttachDoesNotVouchForAServerThatReadTheChange(t *testing.T) {
 		must(t, err)
 	}
 	s := begun(t, l)
-	a := attached(t, s.port, newNotebook(t))
+	a := attached(t, s.at, newNotebook(t))
 	a.plan.Ready.Within, a.plan.Ready.Answer = 20*time.Second, 20*time.Second
 	twin := &exec.Cmd{Path: l.Argv[0], Args: l.Argv, Dir: l.Cwd, Env: []string{"FAKE=late"}}
 	a.plan.Progress = func(step string) {

@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,9 +25,9 @@ const (
 	hollowWithin = 2 * time.Second
 )
 
-// takenError means that another process listens on the server's port.
+// takenError means that another process listens where the server is to listen.
 type takenError struct {
-	port uint16
+	at   netip.AddrPort
 	pids []int // empty if the process belongs to another user
 }
 
@@ -35,7 +36,7 @@ func (e *takenError) Error() string {
 	if len(e.pids) > 0 {
 		who = "process " + joinPIDs(e.pids)
 	}
-	return fmt.Sprintf("port %d is held by %s", e.port, who)
+	return fmt.Sprintf("port %d is held by %s", e.at.Port(), who)
 }
 
 // joinPIDs formats PIDs for a sentence: "17, 4711".
@@ -50,7 +51,7 @@ func joinPIDs(pids []int) string {
 // stop ends a server with SIGTERM, and after grace with SIGKILL to the rest of its tree. It
 // returns when the whole tree is gone and the port is free. A *takenError means that the
 // tree is gone but another process listens on the port. Port 0 is not checked.
-func (h *host) stop(p *process, port uint16, grace time.Duration) error {
+func (h *host) stop(p *process, at netip.AddrPort, grace time.Duration) error {
 	left := h.alive(p)
 	engines := h.engines(p)
 	h.signal(p, left, syscall.SIGTERM)
@@ -72,10 +73,10 @@ func (h *host) stop(p *process, port uint16, grace time.Duration) error {
 			return fmt.Errorf("%s does not end, even when killed", listed(left))
 		}
 	}
-	if port == 0 {
+	if at.Port() == 0 {
 		return nil
 	}
-	return h.free(port)
+	return h.free(at)
 }
 
 // engines returns the PIDs of the processes that schedule and run the model, without which
@@ -112,20 +113,20 @@ func (h *host) waitFor(p *process, within time.Duration, enough func(left []proc
 }
 
 // free waits until the port of an ended server is free.
-func (h *host) free(port uint16) error {
-	pids, listening, err := h.holders(port)
+func (h *host) free(at netip.AddrPort) error {
+	pids, listening, err := h.holders(at)
 	if err != nil || !listening {
 		return err
 	}
-	return &takenError{port, pids}
+	return &takenError{at, pids}
 }
 
-// holders lists the processes that listen on a port, as proc.FS.Holders does, but retries
+// holders lists the processes that listen at an address, as proc.FS.Holders does, but retries
 // for killWithin if the port is in use and no process is visible: the kernel ends a
 // program's other threads, and closes its sockets, after its first thread.
-func (h *host) holders(port uint16) (pids []int, listening bool, err error) {
+func (h *host) holders(at netip.AddrPort) (pids []int, listening bool, err error) {
 	for deadline := time.Now().Add(killWithin); ; time.Sleep(stopPoll) {
-		pids, listening, err = h.fs.Holders(port)
+		pids, listening, err = h.fs.Holders(at)
 		if err != nil || !listening || len(pids) > 0 || time.Now().After(deadline) {
 			return pids, listening, err
 		}

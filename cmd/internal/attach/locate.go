@@ -113,14 +113,15 @@ func (l *Locator) whileStarting(target collect.Target, err error) error {
 		return err
 	}
 	host, port := HostPort(target)
-	if _, local := proc.Addresses(host); !local || !errors.Is(err, collect.ErrUnreachable) {
+	ips, local := proc.Addresses(host)
+	if !local || !errors.Is(err, collect.ErrUnreachable) {
 		return err
 	}
 	fs, opened := proc.Open(ProcRoot)
 	if opened != nil {
 		return err
 	}
-	if pid, ok := fs.Starting(port); ok {
+	if pid, ok := fs.Starting(ips, port); ok {
 		return fmt.Errorf("%w: process %d does not listen yet", session.ErrStarting, pid)
 	}
 	return err
