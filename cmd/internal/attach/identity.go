@@ -12,6 +12,9 @@ func (a *Server) Identity() serverdir.Identity {
 		host, port = a.Workload.Place(), 0
 	} else if a.Process != nil {
 		host = "" // this machine, by whatever name it was reached
+		if at := a.Process.Addr.Addr(); at.IsLoopback() {
+			host = at.String() // it is reached by no other
+		}
 	}
 	id := serverdir.Identity{Host: host, Port: int(port), Model: a.Header.Inputs.Server.Model, URL: a.Target.String()}
 	if id.Model == "" && a.Process != nil && a.Process.Launch != nil {

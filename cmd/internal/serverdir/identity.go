@@ -22,7 +22,7 @@ import (
 
 // Identity identifies a server across runs: its address, model and GPUs.
 type Identity struct {
-	Host  string   `json:"host"` // "" and loopback mean this machine; or the place of a workload of Kubernetes
+	Host  string   `json:"host"` // "" and the usual loopback addresses mean this machine; or the place of a workload of Kubernetes
 	Port  int      `json:"port"` // 0 for a workload
 	Model string   `json:"model"`
 	GPUs  []string `json:"gpus"` // UUIDs
@@ -44,8 +44,8 @@ type Identity struct {
 // normal returns the identity in canonical form.
 func (id Identity) normal() Identity {
 	id.Host = strings.ToLower(strings.Trim(id.Host, "[]"))
-	if isLocal(id.Host) {
-		id.Host = "localhost"
+	if name, ok := local(id.Host); ok {
+		id.Host = name
 		if id.Machine == "" {
 			id.Machine = Hostname()
 		}
@@ -55,18 +55,29 @@ func (id Identity) normal() Identity {
 	return id
 }
 
-// isLocal reports whether a host is this machine, by any of its names and addresses, so that
-// two tuners that name a server differently get the same lock.
-func isLocal(host string) bool {
-	if host == "" || host == "localhost" || host == strings.ToLower(Hostname()) {
-		return true
+const localhost = "localhost"
+
+// usualLoopback are the loopback addresses that names of this machine resolve to: the last
+// is Debian's for its host name.
+var usualLoopback = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback(), netip.MustParseAddr("127.0.1.1")}
+
+// local returns the name under which a host that is this machine is locked, so that two
+// tuners that name a server differently get the same lock: localhost, or a loopback address
+// that no name means, where another server may listen on the same port.
+func local(host string) (name string, ok bool) {
+	if host == "" || host == localhost || host == strings.ToLower(Hostname()) {
+		return localhost, true
 	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
-		return false
+		return "", false
+	}
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLoopback() && !slices.Contains(usualLoopback, ip) {
+		return ip.String(), true
 	}
 	own, _ := proc.OwnAddresses() // on failure only loopback counts
-	return proc.IsLocal(ip, own)
+	return localhost, proc.IsLocal(ip, own)
 }
 
 // Hostname returns the name of this host, "" if unknown.
@@ -125,7 +136,7 @@ var namedPorts = [...]int{80, 443}
 
 func (id Identity) resolved(ctx context.Context, lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)) Identity {
 	host := id.normal().Host
-	if host == "localhost" || id.Port == 0 || slices.Contains(namedPorts[:], id.Port) {
+	if _, ok := local(host); ok || id.Port == 0 || slices.Contains(namedPorts[:], id.Port) {
 		return id
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveWithin)
@@ -137,8 +148,8 @@ func (id Identity) resolved(ctx context.Context, lookup func(ctx context.Context
 	id.Addresses = nil
 	for _, ip := range list {
 		text := ip.Unmap().WithZone("").String()
-		if isLocal(text) {
-			text = "localhost"
+		if _, ok := local(text); ok {
+			text = localhost
 		}
 		id.Addresses = append(id.Addresses, text)
 	}

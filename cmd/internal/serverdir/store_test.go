@@ -343,6 +343,7 @@ func TestIdentity(t *testing.T) {
 			same("its address "+prefix.Addr().String(), func(id *Identity) { id.Host = prefix.Addr().String() }, true)
 		}
 	}
+	same("another loopback address", func(id *Identity) { id.Host = "127.0.0.2" }, false)
 	same("another address", func(id *Identity) { id.Host = "192.0.2.7" }, false)
 	same("GPUs in another order", func(id *Identity) { id.GPUs = []string{"GPU-2", "GPU-1"} }, true)
 	same("another URL", func(id *Identity) { id.URL = "http://x" }, true)
@@ -506,6 +507,12 @@ func TestResolvedMeets(t *testing.T) {
 	}
 	if !meet(at("here", 8000), at("localhost", 8000)) {
 		t.Error("a name of this Hostname does not meet it")
+	}
+	if meet(at("127.0.0.2", 8000), at("127.0.0.3", 8000)) || meet(at("127.0.0.2", 8000), at("localhost", 8000)) {
+		t.Error("servers at different loopback addresses meet")
+	}
+	if !meet(at("127.0.0.2", 8000), at("::ffff:127.0.0.2", 8000)) {
+		t.Error("one loopback address does not meet itself")
 	}
 	if meet(at("a.example", 443), at("b.example", 443)) {
 		t.Error("two servers behind one gateway meet")
