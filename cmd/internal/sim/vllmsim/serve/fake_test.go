@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
@@ -177,12 +178,12 @@ func (m *fakeMachine) HTTP(method, handler string, status int, _ time.Duration, 
 func fakeSettings() *settings.Settings {
 	return &settings.Settings{
 		Release: "0.32", ModelName: "org/model", Served: []string{"model", "alias"}, LoRAModules: []string{"adapter"}, LoRA: true,
-		GPU: catalog.GPU{Name: "H100 SXM"}, Host: "127.0.0.1", MaxModelLen: 4096, TensorParallel: 1, DataParallel: 1,
+		GPU: catalog.GPU{Name: "H100 SXM"}, MaxModelLen: 4096, TensorParallel: 1, DataParallel: 1,
 		StreamInterval: 1, Scale: 1, Seed: 1,
 	}
 }
 
-// host starts a host on a free port of loopback with a machine of the test's,
+// host starts a host at an address of this process with a machine of the test's,
 // and waits until it answers.
 func host(t *testing.T, m machine, s *settings.Settings) *Host {
 	t.Helper()
@@ -195,11 +196,7 @@ func host(t *testing.T, m machine, s *settings.Settings) *Host {
 
 func unready(t *testing.T, m machine, s *settings.Settings) *Host {
 	t.Helper()
-	address, err := claim(s.Host, s.Port)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &Host{address: address, clock: newClock(s.Scale), log: &journal{}}
+	h := &Host{address: porttest.Address(t).String(), clock: newClock(s.Scale), log: &journal{}}
 	h.begin(m, s)
 	t.Cleanup(func() { h.Close(context.Background(), false) })
 	return h

@@ -40,6 +40,7 @@ type incarnation struct {
 	ready    chan struct{} // closed once it listens
 	failed   chan struct{} // closed if it will never listen; err is the reason
 	err      error
+	left     chan struct{} // closed once it has left its port for good
 	started  time.Time
 	requests atomic.Uint64 // number of requests, for their IDs
 	inFlight atomic.Int64  // requests to endpoints that generate
@@ -49,7 +50,7 @@ type incarnation struct {
 func newIncarnation(m machine, s *settings.Settings, c *clock, j *journal) *incarnation {
 	f := &incarnation{
 		loop: newLoop(m, c), settings: s, log: j,
-		ready: make(chan struct{}), failed: make(chan struct{}), started: time.Now(),
+		ready: make(chan struct{}), failed: make(chan struct{}), left: make(chan struct{}), started: time.Now(),
 	}
 	f.version = version(s.Release)
 	f.fingerprint = fingerprint(f.version, s)
@@ -96,6 +97,7 @@ func fingerprint(version string, s *settings.Settings) string {
 
 // serve starts the loop, and opens the port when the server is up, like a real server.
 func (f *incarnation) serve(address string) {
+	defer close(f.left)
 	go f.run()
 	up := time.NewTimer(f.clock.until(f.m.Healthy()))
 	defer up.Stop()
@@ -134,11 +136,13 @@ func (f *incarnation) drain(ctx context.Context) error {
 	return f.http.Shutdown(ctx)
 }
 
-// kill breaks every connection and ends the server.
+// kill breaks every connection and ends the server. The port is free afterwards.
 func (f *incarnation) kill() {
 	f.draining.Store(true)
 	_ = f.http.Close()
 	f.end()
+	// A server that has just begun to listen closes its listener by itself.
+	<-f.left
 	f.log.add(f.clock.now(), "end", f.started, entry{})
 }
 

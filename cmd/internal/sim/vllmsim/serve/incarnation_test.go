@@ -132,6 +132,9 @@ func TestPortTaken(t *testing.T) {
 	if want := fmt.Sprintf("address already in use: %s; stop what listens there, or give another --port", l.Addr()); !errors.Is(err, ErrPort) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+	if at, err := claim("127.0.0.1", 0); err != nil || strings.HasSuffix(at, ":0") {
+		t.Errorf("a free port is %s, %v", at, err)
+	}
 	if _, err := claim("no host", 1); err == nil || errors.Is(err, ErrPort) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a host that is none: %v", err)
 	}

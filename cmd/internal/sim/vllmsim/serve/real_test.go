@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,21 +14,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// parse reads the command line of a server that is up at once. "_" is a blank
-// within a word.
+// parse reads the command line of a server that is up at once, at an address of this
+// process. "_" is a blank within a word.
 func parse(t testing.TB, line string) *settings.Settings {
 	t.Helper()
 	words := strings.Fields(line)
 	for i, w := range words {
 		words[i] = strings.ReplaceAll(w, "_", " ")
 	}
-	s, err := settings.Parse(append(words, "--port", "0", "--sim-startup-time", "0"), nil)
+	at := porttest.Address(t)
+	s, err := settings.Parse(append(words, "--host", at.Addr().String(), "--port", strconv.Itoa(int(at.Port())), "--sim-startup-time", "0"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
