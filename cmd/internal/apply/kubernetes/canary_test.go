@@ -29,14 +29,23 @@ type object = map[string]any
 type cluster struct {
 	mu      sync.Mutex
 	objects map[string]object
-	status  string // of pods that are made
-	denied  string // a verb, a space and a resource
+	status  string            // of pods that are made
+	denied  string            // a verb, a space and a resource
+	read    func(path string) // called behind each read, with mu held
 	version int
+}
+
+func TestMain(m *testing.M) {
+	rolloutPoll = 10 * time.Millisecond
+	os.Exit(m.Run())
 }
 
 func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if r.Method == http.MethodGet && c.read != nil {
+		defer c.read(r.URL.Path)
+	}
 	var body object
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	answer := func(o object) { _ = json.NewEncoder(w).Encode(o) }
@@ -77,6 +86,12 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		answer(have)
 	}
+}
+
+func (c *cluster) onRead(do func(path string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read = do
 }
 
 func (c *cluster) store(at string, o object) object {
@@ -412,10 +427,15 @@ func TestARunThatIsGoingOnIsNotRecovered(t *testing.T) {
 	if err != nil || !strings.Contains(strings.Join(found, "\n"), "another rooftop tunes deployment/vllm: a, process 7 on n, since") || !strings.HasPrefix(w.Steps(&manager.Change{})[0], "wait") {
 		t.Errorf("found %q, %v", found, err)
 	}
-	time.AfterFunc(time.Second, func() { c.put(leasePath, leaseOf("a, process 7 on n")) }) // it renews it
+	c.onRead(func(path string) { // it renews it
+		if path == leasePath {
+			c.store(path, c.objects[path])
+		}
+	})
 	if err := w.Make(t.Context(), &manager.Change{Revert: true}); err == nil || !strings.Contains(err.Error(), "another rooftop tunes") || len(c.canaries()) == 0 {
 		t.Errorf("%v, and there is %s", err, text(c.canaries()))
 	}
+	c.onRead(nil)
 	same := newWorkload(at, "a", time.Minute) // by its journal, which a run that goes on has locked
 	if err := same.Make(t.Context(), &manager.Change{Revert: true}); err != nil || len(c.canaries()) > 0 {
 		t.Errorf("%v, and there is %s", err, text(c.canaries()))

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,6 +80,24 @@ func (i *ill) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(i.store(vllmPath, o))
 }
 
+// rollOut has all pods of the Deployment replaced once it starts them with some arguments.
+func (c *cluster) rollOut(t *testing.T, args string) {
+	done := make(chan struct{})
+	t.Cleanup(func() { <-done })
+	go func() {
+		defer close(done)
+		for ; t.Context().Err() == nil; time.Sleep(time.Millisecond) {
+			c.mu.Lock()
+			begun := strings.Contains(fmt.Sprint(c.objects[vllmPath]["spec"]), args) && fmt.Sprint(c.objects[vllmPath]["status"].(object)["updatedReplicas"]) == "0"
+			c.mu.Unlock()
+			if begun {
+				c.put(vllmPath, `{"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2}}`)
+				return
+			}
+		}
+	}()
+}
+
 func usually(int) (int, string) { return 0, "" }
 
 func TestAChangeThatIsRefusedLeavesTheObject(t *testing.T) {
@@ -113,7 +132,7 @@ func TestAProbeThatFailsIsSaid(t *testing.T) {
 	c, _ := newCluster(t)
 	at := clusterAt(t, &ill{cluster: c, patches: usually})
 	w := newRun(t, at)
-	w.within = time.Second
+	w.within = 100 * time.Millisecond
 	for _, name := range []string{"vllm-a", "vllm-b"} {
 		c.put(namespace+"pods/"+name, `{"spec":{"containers":[{"name":"proxy"},`+strings.Replace(serves, `"4"`, `"8"`, 1)+`]},`+notReady[1:])
 	}
@@ -126,11 +145,8 @@ func TestAProbeThatFailsIsSaid(t *testing.T) {
 	}
 	before, _ := w.at.Read(t.Context())
 	c.put(vllmPath, `{"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2}}`)
-	go func() { // Kubernetes puts the pods back
-		time.Sleep(time.Second / 2)
-		c.put(vllmPath, `{"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2}}`)
-	}()
-	w.within = time.Minute
+	c.rollOut(t, "--max-num-seqs 4") // Kubernetes puts the pods back
+	w.within = time.Hour
 	if err := w.Make(t.Context(), &manager.Change{Revert: true}); err != nil {
 		t.Error(err)
 	}
@@ -145,16 +161,13 @@ func TestAProbeThatFailsIsSaid(t *testing.T) {
 
 func TestAnAPIServerThatComesBackIsWaitedFor(t *testing.T) {
 	c, _ := newCluster(t)
-	gone := time.Time{}
-	at := clusterAt(t, &ill{cluster: c, patches: usually, away: func() bool { return time.Since(gone) < 2*time.Second }})
+	var away atomic.Int32 // requests that get no answer
+	at := clusterAt(t, &ill{cluster: c, patches: usually, away: func() bool { return away.Add(-1) >= 0 }})
 	w := newRun(t, at)
-	gone = time.Now()
-	go func() {
-		time.Sleep(5 * time.Second)
-		c.put(vllmPath, `{"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2}}`)
-	}()
-	if err := w.Make(t.Context(), moreSlots); err != nil || time.Since(gone) < 2*time.Second {
-		t.Errorf("after %v: %v", time.Since(gone), err)
+	away.Store(2)
+	c.rollOut(t, "--max-num-seqs 8")
+	if err := w.Make(t.Context(), moreSlots); err != nil || away.Load() >= 0 {
+		t.Errorf("with %d requests more without an answer: %v", away.Load(), err)
 	}
 }
 
@@ -184,7 +197,7 @@ func TestARunEndsWithItsTrial(t *testing.T) {
 		if err := w.Make(t.Context(), moreSlots); !errors.As(err, &untouched) || !strings.Contains(err.Error(), "somebody else ended the trial of deployment/vllm") {
 			t.Errorf("%v", err)
 		}
-		go c.put(vllmPath, `{"status":{"observedGeneration":3,"replicas":2,"updatedReplicas":2,"availableReplicas":2}}`)
+		c.rollOut(t, "--max-num-seqs 4")
 		if err := w.Make(t.Context(), &manager.Change{Revert: true}); w.runs != nil || i == 0 && !errors.Is(err, manager.ErrRestored) || i > 0 && err != nil {
 			t.Errorf("a revert of what somebody else restored: %v", err)
 		}

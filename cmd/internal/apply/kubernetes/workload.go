@@ -323,12 +323,11 @@ func (w *Workload) Keep(ctx context.Context) error {
 	return nil
 }
 
-// Times of a rollout.
-const (
-	rolloutPoll = time.Second
-	// roomWithin is how long a pod may wait for a node with room for it.
-	roomWithin = 30 * time.Second
-)
+// rolloutPoll is how often a rollout is looked at; tests shorten it.
+var rolloutPoll = time.Second
+
+// roomWithin is how long a pod may wait for a node with room for it.
+const roomWithin = 30 * time.Second
 
 // rollOut waits until all pods run what the object says. The error is why one of them never will. back is set
 // for a revert, which replaces pods that Kubernetes leaves alone.
