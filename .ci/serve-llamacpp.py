@@ -1,6 +1,6 @@
-"""Serves a GGUF model with llama.cpp's own HTTP server on 127.0.0.1.
+"""Serves a GGUF model with llama.cpp's own HTTP server, on 127.0.0.1 without HOST.
 
-    python serve-llamacpp.py MODEL PORT [SLOTS [THREADS]]
+    python serve-llamacpp.py MODEL [HOST:]PORT [SLOTS [THREADS]]
 
 The server is the C++ one (tools/server of llama.cpp) inside this process: its
 routes, its streams and, as with --metrics, its /metrics. TERM ends it.
@@ -11,11 +11,12 @@ import sys
 
 import xllamacpp
 
-model, port = sys.argv[1:3]
+model, at = sys.argv[1:3]
+host, _, port = at.rpartition(":")
 slots, threads = [*sys.argv[3:], *("4", "2")[len(sys.argv) - 3 :]]
 params = xllamacpp.CommonParams()
 params.model.path = model
-params.hostnames = ["127.0.0.1"]
+params.hostnames = [host or "127.0.0.1"]
 params.port = int(port)
 params.n_parallel = int(slots)
 params.n_ctx = 2048 * params.n_parallel  # divided among the slots

@@ -131,7 +131,7 @@ func TestE2EAlerts(t *testing.T) {
 			}
 		})
 	}
-	address := func() string { return "127.0.0.1:" + strconv.Itoa(porttest.Free(t)) }
+	address := func() string { return porttest.Address(t).String() }
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -180,8 +180,8 @@ func TestE2EAlerts(t *testing.T) {
 		return spawn(t, append([]string{"load", "--url", "http://" + at, "--duration", "0"}, args...)...)
 	}
 	start := func(s *alertedServer, at string) *child {
-		_, port, _ := strings.Cut(at, ":")
-		return spawn(t, append([]string{"sim", s.model, "--sim-gpu", "L4", "--max-model-len", "8192", "--sim-startup-time", "1s", "--port", port}, s.sim...)...)
+		host, port, _ := strings.Cut(at, ":")
+		return spawn(t, append([]string{"sim", s.model, "--sim-gpu", "L4", "--max-model-len", "8192", "--sim-startup-time", "1s", "--host", host, "--port", port}, s.sim...)...)
 	}
 	var down *child
 	var downAt string

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,37 +78,37 @@ const (
 	tightSlots = "16"
 )
 
-func simFlags(port int, slots string) []string {
+func simFlags(at netip.AddrPort, slots string) []string {
 	return []string{
 		simModel, "--sim-gpu", "NVIDIA A100-SXM4-80GB", "--max-model-len", "8192", "--sim-startup-time", "2s",
-		"--port", strconv.Itoa(port), "--max-num-seqs", slots,
+		"--host", at.Addr().String(), "--port", strconv.Itoa(int(at.Port())), "--max-num-seqs", slots,
 	}
 }
 
-// offerSim offers more requests than the few slots hold, from when the server on a
-// port is up to the end of the test, whatever becomes of the server.
-func offerSim(t *testing.T, port int) {
+// offerSim offers more requests than the few slots hold, from when the server at an
+// address is up to the end of the test, whatever becomes of the server.
+func offerSim(t *testing.T, at netip.AddrPort) {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), path, "load", "--url", url(port), "--model", simModel, "--clients", "64",
+	cmd := exec.CommandContext(t.Context(), path, "load", "--url", url(at), "--model", simModel, "--clients", "64",
 		"--prompt-tokens", "300", "--output-tokens", "100-400", "--duration", "0")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if healthy(t.Context(), port) {
+		if healthy(t.Context(), at) {
 			_ = cmd.Run()
 		}
 	}()
 	t.Cleanup(func() { <-done })
 }
 
-// healthy waits for the server on a port; false says that ctx ended before.
-func healthy(ctx context.Context, port int) bool {
+// healthy waits for the server at an address; false says that ctx ended before.
+func healthy(ctx context.Context, at netip.AddrPort) bool {
 	for {
-		if r, err := http.Get(url(port) + "/health"); err == nil {
+		if r, err := http.Get(url(at) + "/health"); err == nil {
 			_ = r.Body.Close()
 			if r.StatusCode == http.StatusOK {
 				return true
@@ -121,10 +122,10 @@ func healthy(ctx context.Context, port int) bool {
 	}
 }
 
-func url(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
+func url(at netip.AddrPort) string { return "http://" + at.String() }
 
-// serving is the launch process of the server on a port; nil where none is there.
-func serving(t *testing.T, port int) *proc.Server {
+// serving is the launch process of the server at an address; nil where none is there.
+func serving(t *testing.T, at netip.AddrPort) *proc.Server {
 	t.Helper()
 	fs, err := proc.Open("/proc")
 	if err != nil {
@@ -134,17 +135,17 @@ func serving(t *testing.T, port int) *proc.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(list, func(s *proc.Server) bool { return int(s.Addr.Port()) == port })
+	i := slices.IndexFunc(list, func(s *proc.Server) bool { return s.Addr == at })
 	if i < 0 {
 		return nil
 	}
 	return list[i]
 }
 
-// endServing ends whatever serves a port when the test is over.
-func endServing(t *testing.T, port int) {
+// endServing ends whatever serves at an address when the test is over.
+func endServing(t *testing.T, at netip.AddrPort) {
 	t.Cleanup(func() {
-		if s := serving(t, port); s != nil {
+		if s := serving(t, at); s != nil {
 			_ = syscall.Kill(s.LaunchPID, syscall.SIGKILL)
 			_ = syscall.Kill(s.ListenerPID, syscall.SIGKILL)
 		}
@@ -153,29 +154,29 @@ func endServing(t *testing.T, port int) {
 
 // startsSim starts a simulated server that outlives rooftop, as one that somebody
 // else started.
-func startsSim(t *testing.T, port int, slots string) {
+func startsSim(t *testing.T, at netip.AddrPort, slots string) {
 	t.Helper()
 	path, err := named()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, append([]string{"sim"}, simFlags(port, slots)...)...)
+	cmd := exec.Command(path, append([]string{"sim"}, simFlags(at, slots)...)...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = cmd.Wait() }()
-	endServing(t, port)
+	endServing(t, at)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if !healthy(ctx, port) {
+	if !healthy(ctx, at) {
 		t.Fatal("the simulated server does not come up")
 	}
 }
 
-// slotsOf are the slots that the server on a port was launched with.
-func slotsOf(t *testing.T, port int) string {
+// slotsOf are the slots that the server at an address was launched with.
+func slotsOf(t *testing.T, at netip.AddrPort) string {
 	t.Helper()
-	s := serving(t, port)
+	s := serving(t, at)
 	if s == nil || s.Launch == nil {
 		return ""
 	}
@@ -213,14 +214,14 @@ func (a answer) ended(t *testing.T, code int) []autoEvent {
 // From too few slots to more, started by rooftop: kept, and left running.
 func TestE2EAutoStartsAServer(t *testing.T) {
 	env := ownState(t)
-	port := porttest.Free(t)
+	at := porttest.Address(t)
 	path, err := named()
 	if err != nil {
 		t.Fatal(err)
 	}
-	endServing(t, port)
-	offerSim(t, port)
-	a := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSlots)...)...)()
+	endServing(t, at)
+	offerSim(t, at)
+	a := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(at, tightSlots)...)...)()
 	list := a.ended(t, 0)
 	last := list[len(list)-1]
 	if last.Gain == nil || *last.Gain < 0.5 || last.Restarts > 5 {
@@ -230,13 +231,13 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 	if len(kept) == 0 || kept[0].Flag != "--max-num-seqs" {
 		t.Fatalf("kept %+v", kept)
 	}
-	if got := slotsOf(t, port); got != kept[len(kept)-1].To {
+	if got := slotsOf(t, at); got != kept[len(kept)-1].To {
 		t.Errorf("the server runs with %s slots, kept were %s", got, kept[len(kept)-1].To)
 	}
-	if pid := strconv.Itoa(serving(t, port).LaunchPID); !strings.Contains(string(a.stderr), "process "+pid) {
+	if pid := strconv.Itoa(serving(t, at).LaunchPID); !strings.Contains(string(a.stderr), "process "+pid) {
 		t.Errorf("how the server goes on is not said: %s", a.stderr)
 	}
-	again := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(port, tightSlots)...)...)()
+	again := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(at, tightSlots)...)...)()
 	if again.code != 1 || !strings.Contains(string(again.stderr), "listens at") {
 		t.Errorf("over a server that runs: exit code %d, %s", again.code, again.stderr)
 	}
@@ -245,17 +246,17 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 // A server that somebody else started is restarted as it was, with the change.
 func TestE2EAutoRestartsInPlace(t *testing.T) {
 	env := ownState(t)
-	port := porttest.Free(t)
-	startsSim(t, port, tightSlots)
-	offerSim(t, port)
-	before := serving(t, port)
-	list := beginWith(t, env, "tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(port))().ended(t, 0)
+	at := porttest.Address(t)
+	startsSim(t, at, tightSlots)
+	offerSim(t, at)
+	before := serving(t, at)
+	list := beginWith(t, env, "tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(at))().ended(t, 0)
 	if last := list[len(list)-1]; last.Gain == nil || *last.Gain < 0.5 {
 		t.Errorf("gain %v", last.Gain)
 	}
-	after := serving(t, port)
-	if after == nil || slotsOf(t, port) == tightSlots {
-		t.Fatalf("the server runs with %s slots", slotsOf(t, port))
+	after := serving(t, at)
+	if after == nil || slotsOf(t, at) == tightSlots {
+		t.Fatalf("the server runs with %s slots", slotsOf(t, at))
 	}
 	if before.Cwd != after.Cwd {
 		t.Errorf("it runs in %s, before in %s", after.Cwd, before.Cwd)
@@ -266,16 +267,16 @@ func TestE2EAutoRestartsInPlace(t *testing.T) {
 func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	env := ownState(t)
 	_, state, _ := strings.Cut(env[0], "=")
-	port := porttest.Free(t)
-	startsSim(t, port, tightSlots)
-	offerSim(t, port)
-	before := serving(t, port).Identity()
+	at := porttest.Address(t)
+	startsSim(t, at, tightSlots)
+	offerSim(t, at)
+	before := serving(t, at).Identity()
 
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(testContext(t), path, "tune", "--json", "--no-report", "--restart-in-place", "--url", url(port))
+	cmd := exec.CommandContext(testContext(t), path, "tune", "--json", "--no-report", "--restart-in-place", "--url", url(at))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Env = &out, append(os.Environ(), env...)
 	if err := cmd.Start(); err != nil {
@@ -288,7 +289,7 @@ func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	if len(ofType(list, "recommendation")) == 0 || len(ofType(list, "applying")) > 0 {
 		t.Errorf("a run without --auto:\n%s", told(list))
 	}
-	if now := serving(t, port); now == nil || now.Identity() != before {
+	if now := serving(t, at); now == nil || now.Identity() != before {
 		t.Fatal("the server is not the one that it was")
 	}
 
@@ -296,14 +297,14 @@ func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, how := range [][]string{nil, {"--restart-in-place"}} {
-		args := append([]string{"tune", "--dry-run", "--json", "--no-report", "--url", url(port)}, how...)
+		args := append([]string{"tune", "--dry-run", "--json", "--no-report", "--url", url(at)}, how...)
 		list := beginWith(t, env, args...)().ended(t, 3)
 		advice := ofType(list, "recommendation")
 		if n := len(advice); n == 0 || len(advice[n-1].Steps) < 2 || len(advice[n-1].StepsBack) < 2 {
 			t.Errorf("%v: no steps", how)
 		}
 	}
-	if now := serving(t, port); now == nil || now.Identity() != before {
+	if now := serving(t, at); now == nil || now.Identity() != before {
 		t.Error("a dry run restarted the server")
 	}
 	if left, err := os.ReadDir(state); err != nil || len(left) > 0 {
@@ -329,7 +330,7 @@ func TestE2EChangesThatFail(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := ownState(t)
-			port := porttest.Free(t)
+			at := porttest.Address(t)
 			path, err := named()
 			if err != nil {
 				t.Fatal(err)
@@ -340,11 +341,11 @@ func TestE2EChangesThatFail(t *testing.T) {
 			if err := os.WriteFile(vllm, []byte(text), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			endServing(t, port)
-			offerSim(t, port)
+			endServing(t, at)
+			offerSim(t, at)
 			a := beginWith(t, env, append([]string{
 				"tune", "--auto", "--json", "--no-report", "--start-timeout", "15s", "--longest", "30s", "--max-restarts", "2", "--", vllm, "serve",
-			}, simFlags(port, tightSlots)...)...)()
+			}, simFlags(at, tightSlots)...)...)()
 			list := eventsOf(t, a.stdout)
 			t.Cleanup(func() {
 				if t.Failed() {
@@ -354,7 +355,7 @@ func TestE2EChangesThatFail(t *testing.T) {
 			if a.code != 3 {
 				t.Errorf("exit code %d, want 3: what was recommended is still open", a.code)
 			}
-			if got := slotsOf(t, port); got != tightSlots {
+			if got := slotsOf(t, at); got != tightSlots {
 				t.Errorf("the server runs with %q slots, want %s as before", got, tightSlots)
 			}
 			if !strings.Contains(told(list), c.says) {
@@ -395,13 +396,13 @@ echo $! >"$DIR/pid"
 // The script of a deployment, on a server that a program restarts.
 func TestE2EDeployScript(t *testing.T) {
 	env := append(os.Environ(), ownState(t)...)
-	port := porttest.Free(t)
+	at := porttest.Address(t)
 	path, err := named()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	flags := "--max-model-len=8192\n--sim-startup-time=2s\n--port=" + strconv.Itoa(port) + "\n--max-num-seqs=" + tightSlots + "\n"
+	flags := "--max-model-len=8192\n--sim-startup-time=2s\n--host=" + at.Addr().String() + "\n--port=" + strconv.Itoa(int(at.Port())) + "\n--max-num-seqs=" + tightSlots + "\n"
 	for name, text := range map[string]string{"flags": flags, "restart.sh": restartScript} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
@@ -409,20 +410,20 @@ func TestE2EDeployScript(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"DIR": dir, "PROGRAM": path, "MODEL": simModel, "FLAGS": filepath.Join(dir, "flags"), "RESTART": filepath.Join(dir, "restart.sh"),
-		"ROOFTOP": path, "URL": url(port), "EVENTS": filepath.Join(dir, "events.jsonl"),
+		"ROOFTOP": path, "URL": url(at), "EVENTS": filepath.Join(dir, "events.jsonl"),
 	} {
 		env = append(env, name+"="+value)
 	}
-	endServing(t, port)
+	endServing(t, at)
 	restart := exec.Command(filepath.Join(dir, "restart.sh"))
 	restart.Env = env
 	if out, err := restart.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if !healthy(t.Context(), port) {
+	if !healthy(t.Context(), at) {
 		t.Fatal("the simulated server does not come up")
 	}
-	offerSim(t, port)
+	offerSim(t, at)
 	deploy := exec.CommandContext(testContext(t), "sh", filepath.Join("testdata", "deploy", "deploy.sh"), "--no-report")
 	deploy.Env = env
 	out, err := deploy.CombinedOutput()
@@ -435,11 +436,11 @@ func TestE2EDeployScript(t *testing.T) {
 		t.Fatalf("%v: %s\n%s", err, out, told(list))
 	}
 	kept := ofType(list, "kept")
-	if len(kept) == 0 || slotsOf(t, port) != kept[len(kept)-1].To {
-		t.Errorf("the server runs with %s slots, kept %+v", slotsOf(t, port), kept)
+	if len(kept) == 0 || slotsOf(t, at) != kept[len(kept)-1].To {
+		t.Errorf("the server runs with %s slots, kept %+v", slotsOf(t, at), kept)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "flags"))
-	if err != nil || !strings.Contains(string(text), "--max-num-seqs="+slotsOf(t, port)+"\n") {
+	if err != nil || !strings.Contains(string(text), "--max-num-seqs="+slotsOf(t, at)+"\n") {
 		t.Errorf("the file of flags (%v):\n%s", err, text)
 	}
 	t.Logf("%s%s", out, told(list))

@@ -160,14 +160,14 @@ func (m *machine) testCompose(t *testing.T) {
 					}
 				case "interrupted":
 					cmd, events := untilEvent(t, tune, "server-up")
-					b.output("pkill", "-INT", "-f", "tune .*"+url(b.port))
+					b.output("pkill", "-INT", "-f", "tune .*"+b.url())
 					_, _ = io.Copy(io.Discard, events)
 					_ = cmd.Wait()
 				default:
 					cmd, _ := untilEvent(t, tune, map[bool]string{true: "applying", false: "server-up"}[end == "killed"])
 					after := time.Duration(rand.N(int64(2 * time.Second)))
 					time.Sleep(after)
-					b.output("pkill", "-KILL", "-f", "tune .*"+url(b.port))
+					b.output("pkill", "-KILL", "-f", "tune .*"+b.url())
 					_ = cmd.Wait()
 					if out, err := b.rooftop("recover", "--yes").CombinedOutput(); err != nil {
 						t.Errorf("killed %v after %q: recover: %v\n%s", after, end, err, out)
@@ -297,7 +297,7 @@ func TestE2EContainer(t *testing.T) {
 		b := m.container(t, 8003, false)
 		before := b.inspect()
 		cmd, events := b.until("server-up")
-		b.output("pkill", "-INT", "-f", "tune .*"+url(b.port))
+		b.output("pkill", "-INT", "-f", "tune .*"+b.url())
 		_, _ = io.Copy(io.Discard, events)
 		_ = cmd.Wait()
 		if diff := cmp.Diff(before, b.inspect()); diff != "" {
@@ -317,7 +317,7 @@ func TestE2EContainer(t *testing.T) {
 				after /= 20 // while it is being changed
 			}
 			time.Sleep(after)
-			b.output("pkill", "-KILL", "-f", "tune .*"+url(b.port))
+			b.output("pkill", "-KILL", "-f", "tune .*"+b.url())
 			_ = cmd.Wait()
 			if out, err := b.rooftop("recover", "--yes").CombinedOutput(); err != nil {
 				t.Errorf("killed %v after its first change began: recover: %v\n%s", after, err, out)

@@ -46,7 +46,7 @@ func engines(t *testing.T) []func(*testing.T, string) *engine {
 func startVLLM(t *testing.T, script string) *engine {
 	t.Helper()
 	dir := installation(t)
-	s := &vllm{port: porttest.Free(t), args: []string{"--max-num-seqs", "16"}}
+	s := &vllm{at: porttest.Address(t), args: []string{"--max-num-seqs", "16"}}
 	python := filepath.Join(dir, "venv", "bin", "python")
 	// Wrapper, API server, EngineCore, Worker.
 	return wrapped(t, &engine{vllm: s, name: "vLLM", levels: 4}, script, append([]string{python}, s.command(dir)...))
@@ -62,9 +62,9 @@ func startLlamaCPP(t *testing.T, script string) *engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &vllm{port: porttest.Free(t)}
+	s := &vllm{at: porttest.Address(t)}
 	return wrapped(t, &engine{vllm: s, name: "llama.cpp", levels: 2}, script, []string{
-		filepath.Join(dir, "venv", "bin", "python"), serve, filepath.Join(dir, "model.gguf"), strconv.Itoa(s.port),
+		filepath.Join(dir, "venv", "bin", "python"), serve, filepath.Join(dir, "model.gguf"), s.at.String(),
 	})
 }
 

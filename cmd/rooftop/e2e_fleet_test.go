@@ -12,7 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,9 +49,9 @@ func scrapable(t *testing.T, servers []scrapedServer) (targets []string, byName 
 	byName = map[string]*scrapedServer{}
 	for i := range servers {
 		s := &servers[i]
-		port := strconv.Itoa(porttest.Free(t))
-		server := spawn(t, append(append([]string{"sim"}, s.sim...), "--sim-startup-time", "1s", "--port", port)...)
-		address := "127.0.0.1:" + port
+		at := porttest.Address(t)
+		server := spawn(t, slices.Concat([]string{"sim"}, s.sim, []string{"--sim-startup-time", "1s"}, listensAt(at))...)
+		address := at.String()
 		targets, byName[address] = append(targets, address), s
 		awaitAnswer(t, "http://"+address+"/health")
 		if s.load != nil {
@@ -82,7 +82,7 @@ func scraping(t *testing.T, programs, name string, interval time.Duration, targe
 		"Prometheus":      {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address="},
 		"VictoriaMetrics": {"victoria-metrics", "-promscrape.config=" + config, "-storageDataPath=" + filepath.Join(dir, "data"), "-httpListenAddr="},
 	}[name]
-	address := "127.0.0.1:" + strconv.Itoa(porttest.Free(t))
+	address := porttest.Address(t).String()
 	argv[len(argv)-1] += address
 	cmd := exec.Command(filepath.Join(programs, "root", "usr", "bin", argv[0]), argv[1:]...)
 	if err := cmd.Start(); err != nil {
@@ -157,7 +157,7 @@ func TestE2EFleet(t *testing.T) {
 	}
 	tool := filepath.Join(programs, "root", "usr", "bin", "promtool")
 	t.Run("exporter", func(t *testing.T) {
-		address := "127.0.0.1:" + strconv.Itoa(porttest.Free(t))
+		address := porttest.Address(t).String()
 		spawn(t, "exporter", "--prometheus", stores["Prometheus"], "--since", "85s", "--listen", address)
 		page := ""
 		for began := time.Now(); !strings.Contains(page, "rooftop_diagnosis_timestamp_seconds "); time.Sleep(200 * time.Millisecond) {

@@ -14,9 +14,9 @@ import (
 // The main job on a real vLLM, as the gate runs it: rooftop finds that the slots are full, restarts
 // the server with more, proves the gain and keeps it.
 func TestE2EKept(t *testing.T) {
-	port := porttest.Free(t)
-	s := startServer(t, port, "--max-num-seqs", "4")
-	endServing(t, port) // what rooftop starts
+	at := porttest.Address(t)
+	s := startServer(t, at, "--max-num-seqs", "4")
+	endServing(t, at) // what rooftop starts
 	program, err := binary()
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestE2EKept(t *testing.T) {
 	if last := list[len(list)-1]; last.Gain == nil || *last.Gain < 0.2 {
 		t.Errorf("gain %v, want at least 20 %%: 32 clients wait for 4 slots", last.Gain)
 	}
-	if got := slotsOf(t, port); got != advice[0].To {
+	if got := slotsOf(t, at); got != advice[0].To {
 		t.Errorf("the server runs with %s slots, kept were %s", got, advice[0].To)
 	}
 	left := beginWith(t, env, "recover")()

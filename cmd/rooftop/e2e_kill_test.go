@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,7 +37,7 @@ import (
 type victim struct {
 	t       *testing.T
 	dir     string // state, config file, logs; every process here works in it
-	port    int
+	at      netip.AddrPort
 	rooftop string   // program
 	config  string   // "" the slots stand on the command line
 	argv    []string // of the server
@@ -55,8 +56,9 @@ func newVictim(t *testing.T, inPlace, inFile bool) *victim {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &victim{t: t, dir: t.TempDir(), port: porttest.Free(t), rooftop: path, mark: "sim", starts: 30 * time.Second}
-	v.argv = []string{path, "sim", simModel, "--sim-gpu", "NVIDIA A100-SXM4-80GB", "--max-model-len", "4096", "--sim-startup-time", "300ms", "--port", strconv.Itoa(v.port)}
+	v := &victim{t: t, dir: t.TempDir(), at: porttest.Address(t), rooftop: path, mark: "sim", starts: 30 * time.Second}
+	v.argv = []string{path, "sim", simModel, "--sim-gpu", "NVIDIA A100-SXM4-80GB", "--max-model-len", "4096", "--sim-startup-time", "300ms"}
+	v.argv = append(v.argv, listensAt(v.at)...)
 	if inFile {
 		v.config = filepath.Join(v.dir, "vllm.yaml")
 		old := time.Date(2026, 5, 6, 7, 8, 9, 123456789, time.UTC)
@@ -88,12 +90,12 @@ func (v *victim) begin(env []string, inPlace bool, load ...string) {
 
 // load offers more requests than the slots hold, from when the server is up.
 func (v *victim) load(of []string) {
-	cmd := v.command(append([]string{v.rooftop, "load", "--url", url(v.port), "--duration", "0"}, of...)...)
+	cmd := v.command(append([]string{v.rooftop, "load", "--url", url(v.at), "--duration", "0"}, of...)...)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if healthy(ctx, v.port) && cmd.Start() == nil {
+		if healthy(ctx, v.at) && cmd.Start() == nil {
 			v.client.Store(int64(cmd.Process.Pid))
 			<-ctx.Done()
 			_ = cmd.Process.Kill()
@@ -123,7 +125,7 @@ func (v *victim) start(cmd *exec.Cmd) {
 // processes are those of the server, whoever started them.
 func (v *victim) processes() []int {
 	var pids []int
-	want := "\x00--port\x00" + strconv.Itoa(v.port) + "\x00"
+	want := "\x00--port\x00" + strconv.Itoa(int(v.at.Port())) + "\x00"
 	for _, pid := range v.residents() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if bytes.Contains(line, []byte("\x00"+v.mark+"\x00")) && bytes.Contains(line, []byte(want)) && !bytes.Contains(line, []byte("\x00tune\x00")) {
@@ -157,7 +159,7 @@ func (v *victim) end() {
 func (v *victim) answers(within time.Duration) bool {
 	ctx, cancel := context.WithTimeout(v.t.Context(), within)
 	defer cancel()
-	return healthy(ctx, v.port)
+	return healthy(ctx, v.at)
 }
 
 // tuned runs rooftop until it is killed: some time after it began, or after it began
@@ -166,7 +168,7 @@ func (v *victim) tuned(after time.Duration, changing bool) {
 	v.t.Helper()
 	args := []string{v.rooftop, "tune", "--auto", "--json", "--no-report", "--duration", "8s", "--longest", "12s", "--start-timeout", v.starts.String(), "--max-restarts", "8"}
 	if v.found != 0 {
-		args = append(args, "--url", url(v.port), "--restart-in-place")
+		args = append(args, "--url", url(v.at), "--restart-in-place")
 	} else {
 		args = append(append(args, "--"), v.argv...)
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,10 +27,8 @@ func llamaServer(t *testing.T, args ...string) *vllm {
 	if _, err := binary(); err != nil {
 		t.Fatal(err)
 	}
-	s := &vllm{port: porttest.Free(t), log: filepath.Join(t.TempDir(), "llama-server.log"), gone: make(chan struct{})}
-	cmd := exec.Command(program, append([]string{
-		"-m", filepath.Join(ggml, "models", "tiny.gguf"), "--host", "127.0.0.1", "--port", strconv.Itoa(s.port), "--metrics", "--threads", "1",
-	}, args...)...)
+	s := &vllm{at: porttest.Address(t), log: filepath.Join(t.TempDir(), "llama-server.log"), gone: make(chan struct{})}
+	cmd := exec.Command(program, slices.Concat([]string{"-m", filepath.Join(ggml, "models", "tiny.gguf")}, listensAt(s.at), []string{"--metrics", "--threads", "1"}, args)...)
 	cmd.Env = serverEnvironment()
 	s.start(t, cmd)
 	t.Cleanup(s.stop)
@@ -149,7 +148,7 @@ func tuneInPlace(t *testing.T, s *vllm, before, after string) (kept bool) {
 	if len(ofType(events, "applying")) == 0 || len(verdicts) == 0 {
 		t.Fatalf("%d changes applied, %d verdicts: want one of each at least", len(ofType(events, "applying")), len(verdicts))
 	}
-	listed, err := exec.Command("pgrep", "-f", "--", "--port "+strconv.Itoa(s.port)+" ").Output()
+	listed, err := exec.Command("pgrep", "-f", "--", strings.Join(listensAt(s.at), " ")+" ").Output()
 	if err != nil {
 		t.Fatalf("no server runs at the end: %v", err)
 	}

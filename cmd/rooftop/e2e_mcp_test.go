@@ -62,12 +62,12 @@ func (a *agent) use(tool string, args map[string]any) (text string, document map
 // that is not, which is put back.
 func TestE2EAutoAgent(t *testing.T) {
 	env := ownState(t)
-	port := porttest.Free(t)
-	startsSim(t, port, tightSlots)
-	offerSim(t, port)
-	a := startAgent(t, env, "--allow-changes", url(port))
-	measure := map[string]any{"server": url(port), "duration_s": 44}
-	if text, _ := a.use("list_servers", nil); !strings.Contains(text, url(port)) || !strings.Contains(text, "apply, revert") {
+	at := porttest.Address(t)
+	startsSim(t, at, tightSlots)
+	offerSim(t, at)
+	a := startAgent(t, env, "--allow-changes", url(at))
+	measure := map[string]any{"server": url(at), "duration_s": 44}
+	if text, _ := a.use("list_servers", nil); !strings.Contains(text, url(at)) || !strings.Contains(text, "apply, revert") {
 		t.Errorf("the server is not listed:\n%s", text)
 	}
 	text, d := a.use("diagnose", measure)
@@ -76,7 +76,7 @@ func TestE2EAutoAgent(t *testing.T) {
 		t.Fatalf("recommended %v:\n%s", r, text)
 	}
 	a.use("apply", map[string]any{"flag": r["flag"], "to": r["to"]})
-	if got := slotsOf(t, port); got != r["to"] {
+	if got := slotsOf(t, at); got != r["to"] {
 		t.Errorf("the server runs with %s slots, applied were %s", got, r["to"])
 	}
 	a.use("measure", measure)
@@ -84,13 +84,13 @@ func TestE2EAutoAgent(t *testing.T) {
 		t.Fatalf("kept %v:\n%s", v["kept"], text)
 	}
 	a.use("apply", map[string]any{"flag": "--max-num-seqs", "to": "8"})
-	if got := slotsOf(t, port); got != "8" {
+	if got := slotsOf(t, at); got != "8" {
 		t.Errorf("the server runs with %s slots, applied were 8", got)
 	}
 	_ = a.cmd.Process.Kill()
-	for began := time.Now(); slotsOf(t, port) != r["to"] || !healthy(t.Context(), port); time.Sleep(100 * time.Millisecond) {
+	for began := time.Now(); slotsOf(t, at) != r["to"] || !healthy(t.Context(), at); time.Sleep(100 * time.Millisecond) {
 		if time.Since(began) > time.Minute {
-			t.Fatalf("a minute after the agent was killed the server runs with %s slots, not %s: %s", slotsOf(t, port), r["to"], a.log)
+			t.Fatalf("a minute after the agent was killed the server runs with %s slots, not %s: %s", slotsOf(t, at), r["to"], a.log)
 		}
 	}
 	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) {

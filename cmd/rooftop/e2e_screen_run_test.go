@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,7 +138,7 @@ func (x *screen) ended(codes ...int) string {
 // own.
 type simulated struct {
 	t    *testing.T
-	port int
+	at   netip.AddrPort
 	sim  *child
 	load *child
 }
@@ -211,7 +212,7 @@ func TestE2EScreenContinues(t *testing.T) {
 // startSimulated starts a server that has too few slots, with load.
 func startSimulated(t *testing.T) *simulated {
 	t.Helper()
-	s := &simulated{t: t, port: porttest.Free(t)}
+	s := &simulated{t: t, at: porttest.Address(t)}
 	s.start(fewSlots)
 	s.load = spawn(t, "load", "--url", s.url(), "--clients", simClients, "--prompt-tokens", "100-300", "--output-tokens", "50-150",
 		"--stagger", "1s", "--duration", "0")
@@ -222,8 +223,8 @@ func startSimulated(t *testing.T) *simulated {
 func (s *simulated) start(slots string) {
 	s.t.Helper()
 	s.sim = spawn(s.t, "sim", "meta-llama/Llama-3.1-8B-Instruct", "--max-num-seqs", slots, "--max-model-len", "8192",
-		"--sim-gpu", "A100-SXM4-80GB", "--sim-startup-time", "1s", "--port", strconv.Itoa(s.port))
-	v := vllm{port: s.port}
+		"--sim-gpu", "A100-SXM4-80GB", "--sim-startup-time", "1s", "--host", s.at.Addr().String(), "--port", strconv.Itoa(int(s.at.Port())))
+	v := vllm{at: s.at}
 	for begin := time.Now(); !v.answers(s.t.Context(), "/health"); time.Sleep(50 * time.Millisecond) {
 		select {
 		case <-s.sim.gone:
@@ -236,7 +237,7 @@ func (s *simulated) start(slots string) {
 	}
 }
 
-func (s *simulated) url() string { return "http://127.0.0.1:" + strconv.Itoa(s.port) }
+func (s *simulated) url() string { return url(s.at) }
 
 // gone waits until a process that is not a child of the test has ended.
 func gone(pid int, within time.Duration) bool {

@@ -247,7 +247,7 @@ func TestE2EScreen(t *testing.T) {
 
 // TestE2EScreenServer meets servers that are not there, appear, and go.
 func TestE2EScreenServer(t *testing.T) {
-	server := &simulated{t: t, port: porttest.Free(t)}
+	server := &simulated{t: t, at: porttest.Address(t)}
 	x := openScreen(t, 80, 24)
 	x.started("Looking for an inference server", "tune", "--url", server.url())
 	looking := x.Await(server.url(), soon)

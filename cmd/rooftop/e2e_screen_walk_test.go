@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,7 +22,7 @@ const framesVariable = "ROOFTOP_E2E_FRAMES"
 type walk struct {
 	*screen
 	t      *testing.T
-	port   int
+	at     netip.AddrPort
 	server *vllm
 }
 
@@ -54,7 +55,7 @@ func (w *walk) restart(slots string) {
 	if w.server != nil {
 		w.server.stop()
 	}
-	w.server = launch(w.t, w.port, nil, "--max-num-seqs", slots)
+	w.server = launch(w.t, w.at, nil, "--max-num-seqs", slots)
 	w.t.Cleanup(w.server.stop)
 }
 
@@ -92,7 +93,7 @@ func (w *walk) judged(pattern, name string) string {
 // goes on from there instead.
 func TestE2EWalk(t *testing.T) {
 	x := openScreen(t, 80, 24)
-	w := &walk{screen: x, t: t, port: porttest.Free(t)}
+	w := &walk{screen: x, t: t, at: porttest.Address(t)}
 	w.restart("4")
 	warmUp(t, w.server.url(), "", chat(32))
 	g := offer(t, w.server.url(), "", chat(32))

@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +33,7 @@ const (
 // vllm is a real server, vLLM where nothing else is said, in a process group of
 // its own.
 type vllm struct {
-	port int
+	at   netip.AddrPort
 	args []string
 	log  string // file with its output
 	pid  int    // of the process that leads the group; it listens, unless a shell stands before it
@@ -66,22 +67,22 @@ func testContext(t *testing.T) context.Context {
 
 // startServer starts vLLM with the given flags, waits until it is healthy and
 // stops it at the end of the test.
-func startServer(t *testing.T, port int, args ...string) *vllm {
+func startServer(t *testing.T, at netip.AddrPort, args ...string) *vllm {
 	t.Helper()
-	s := launch(t, port, nil, args...)
+	s := launch(t, at, nil, args...)
 	t.Cleanup(s.stop)
 	return s
 }
 
 // launch starts vLLM and leaves stopping it to the caller. Variables of the
 // form NAME=value are added to its environment.
-func launch(t *testing.T, port int, env []string, args ...string) *vllm {
+func launch(t *testing.T, at netip.AddrPort, env []string, args ...string) *vllm {
 	t.Helper()
 	dir := installation(t)
 	if _, err := binary(); err != nil {
 		t.Fatal(err)
 	}
-	s := &vllm{port: port, args: args, log: filepath.Join(t.TempDir(), "vllm.log"), gone: make(chan struct{})}
+	s := &vllm{at: at, args: args, log: filepath.Join(t.TempDir(), "vllm.log"), gone: make(chan struct{})}
 	cmd := exec.Command(filepath.Join(dir, "venv", "bin", "python"), s.command(dir)...)
 	cmd.Env = append(serverEnvironment(), env...)
 	s.start(t, cmd)
@@ -94,8 +95,12 @@ func (s *vllm) command(dir string) []string {
 	return slices.Concat([]string{
 		"-m", "vllm.entrypoints.openai.api_server",
 		"--model", filepath.Join(dir, "..", "model"), "--load-format", "dummy", "--enforce-eager",
-		"--host", "127.0.0.1", "--port", strconv.Itoa(s.port),
-	}, quickType(), s.args)
+	}, listensAt(s.at), quickType(), s.args)
+}
+
+// listensAt returns the flags of a server that listens at an address.
+func listensAt(at netip.AddrPort) []string {
+	return []string{"--host", at.Addr().String(), "--port", strconv.Itoa(int(at.Port()))}
 }
 
 // quickType returns the flag for the type in which this CPU computes quickly. Without AVX-512 it
@@ -156,7 +161,7 @@ func serverEnvironment() []string {
 	return append(own, "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "DO_NOT_TRACK=1", "VLLM_CPU_KVCACHE_SPACE=1")
 }
 
-func (s *vllm) url() string { return "http://127.0.0.1:" + strconv.Itoa(s.port) }
+func (s *vllm) url() string { return url(s.at) }
 
 // awaitHealth returns "" once the server answers, else why it never will.
 func (s *vllm) awaitHealth(ctx context.Context) string {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -26,8 +27,8 @@ func startSGLang(t *testing.T, args ...string) *vllm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &vllm{port: porttest.Free(t), args: args, log: filepath.Join(t.TempDir(), "sglang.log"), gone: make(chan struct{})}
-	cmd := exec.Command(serve, append([]string{dir, strconv.Itoa(s.port)}, args...)...)
+	s := &vllm{at: porttest.Address(t), args: args, log: filepath.Join(t.TempDir(), "sglang.log"), gone: make(chan struct{})}
+	cmd := exec.Command(serve, slices.Concat([]string{dir, strconv.Itoa(int(s.at.Port()))}, listensAt(s.at), args)...)
 	cmd.Env = serverEnvironment()
 	s.start(t, cmd)
 	t.Logf("SGLang %s: healthy after %.0f s (pid %d)", strings.Join(args, " "), s.took.Seconds(), s.pid)

@@ -128,16 +128,19 @@ func (s *service) load(clients int, prompt, output string) {
 	s.t.Helper()
 	const answers = `trap "" PIPE; until exec 3<>/dev/tcp/127.0.0.1/%d && printf 'GET /health HTTP/1.0\r\n\r\n' >&3 && read -r line <&3; do sleep 0.1; done`
 	s.output("timeout", "120", "bash", "-c", fmt.Sprintf(answers, s.port))
-	load := s.command("sh", "-c", fmt.Sprintf("until %s load --url %s --clients %d --prompt-tokens %s --output-tokens %s --duration 0 >/dev/null 2>&1; do sleep 0.2; done", s.binary, url(s.port), clients, prompt, output))
+	load := s.command("sh", "-c", fmt.Sprintf("until %s load --url %s --clients %d --prompt-tokens %s --output-tokens %s --duration 0 >/dev/null 2>&1; do sleep 0.2; done", s.binary, s.url(), clients, prompt, output))
 	if err := load.Start(); err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() {
-		_ = s.command("pkill", "-f", "until .*"+url(s.port)).Run()
-		_ = s.command("pkill", "-f", "load --url "+url(s.port)+" ").Run()
+		_ = s.command("pkill", "-f", "until .*"+s.url()).Run()
+		_ = s.command("pkill", "-f", "load --url "+s.url()+" ").Run()
 		_ = load.Wait()
 	})
 }
+
+// url is the server's address within its machine.
+func (s *service) url() string { return fmt.Sprintf("http://127.0.0.1:%d", s.port) }
 
 func (s *service) name() string { return fmt.Sprintf("vllm@%d.service", s.port) }
 
@@ -166,7 +169,7 @@ func (s *service) rooftop(args ...string) *exec.Cmd {
 }
 
 func (s *service) tune() *exec.Cmd {
-	return s.rooftop("tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(s.port), "--duration", "8s", "--longest", "120s", "--start-timeout", "90s", "--max-restarts", "6")
+	return s.rooftop("tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", s.url(), "--duration", "8s", "--longest", "120s", "--start-timeout", "90s", "--max-restarts", "6")
 }
 
 // files are the files of the unit, as systemd lists them.
@@ -246,7 +249,7 @@ func TestE2EUnit(t *testing.T) {
 		s := m.serve(t, 8002, false)
 		before, argv := s.files(), s.consistent()
 		cmd, events := s.until("server-up")
-		s.output("pkill", "-INT", "-f", "tune .*"+url(s.port))
+		s.output("pkill", "-INT", "-f", "tune .*"+s.url())
 		_, _ = io.Copy(io.Discard, events)
 		_ = cmd.Wait()
 		if s.files() != before || s.consistent() != argv {
@@ -265,7 +268,7 @@ func TestE2EUnit(t *testing.T) {
 				after /= 20 // while it is being changed
 			}
 			time.Sleep(after)
-			s.output("pkill", "-KILL", "-f", "tune .*"+url(s.port))
+			s.output("pkill", "-KILL", "-f", "tune .*"+s.url())
 			_ = cmd.Wait()
 			if out, err := s.rooftop("recover", "--yes").CombinedOutput(); err != nil {
 				t.Errorf("killed %v after its first change began: recover: %v\n%s", after, err, out)

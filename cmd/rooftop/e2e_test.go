@@ -102,8 +102,8 @@ func judge(t *testing.T, r recommendation, before, after reading) float64 {
 
 func TestE2EConcurrencySaturation(t *testing.T) {
 	load := chat(32)
-	port := porttest.Free(t)
-	s := startServer(t, port, "--max-num-seqs", "4")
+	at := porttest.Address(t)
+	s := startServer(t, at, "--max-num-seqs", "4")
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)
 	s.settle(t, 3*time.Second)
@@ -155,7 +155,7 @@ func TestE2EConcurrencySaturation(t *testing.T) {
 	t.Run("applied", func(t *testing.T) {
 		before := last.since(first)
 		s.stop()
-		s := startServer(t, port, "--max-num-seqs", r.To)
+		s := startServer(t, at, "--max-num-seqs", r.To)
 		warmUp(t, s.url(), "", load)
 		g := offer(t, s.url(), "", load)
 		s.settle(t, 4*time.Second)
@@ -172,8 +172,8 @@ func TestE2EConcurrencySaturation(t *testing.T) {
 
 func TestE2EKVPressure(t *testing.T) {
 	load := loadgen.Load{Clients: 32, PromptTokens: loadgen.Fixed(200), OutputTokens: loadgen.Fixed(400), Style: loadgen.Characters, Stagger: 2 * time.Second, Seed: 2}
-	port := porttest.Free(t)
-	s := startServer(t, port, "--num-gpu-blocks-override", "64")
+	at := porttest.Address(t)
+	s := startServer(t, at, "--num-gpu-blocks-override", "64")
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)
 	s.settle(t, 5*time.Second)
@@ -199,7 +199,7 @@ func TestE2EKVPressure(t *testing.T) {
 	t.Run("applied", func(t *testing.T) {
 		before := last.since(first)
 		s.stop()
-		s := startServer(t, port, "--num-gpu-blocks-override", r.To)
+		s := startServer(t, at, "--num-gpu-blocks-override", r.To)
 		warmUp(t, s.url(), "", load)
 		g := offer(t, s.url(), "", load)
 		s.settle(t, 8*time.Second)
@@ -221,8 +221,8 @@ func TestE2EPrefixCachingOff(t *testing.T) {
 		Clients: 2, PromptTokens: loadgen.Fixed(860), OutputTokens: loadgen.Fixed(64), SharedPrefixTokens: 800, Think: loadgen.Always(200 * time.Millisecond),
 		Style: loadgen.Characters, Stagger: time.Second, Seed: 3,
 	}
-	port := porttest.Free(t)
-	s := startServer(t, port, "--max-num-seqs", "16", "--no-enable-prefix-caching")
+	at := porttest.Address(t)
+	s := startServer(t, at, "--max-num-seqs", "16", "--no-enable-prefix-caching")
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)
 	s.settle(t, 3*time.Second)
@@ -248,7 +248,7 @@ func TestE2EPrefixCachingOff(t *testing.T) {
 
 	t.Run("applied", func(t *testing.T) {
 		s.stop()
-		s := startServer(t, port, "--max-num-seqs", "16", "--enable-prefix-caching")
+		s := startServer(t, at, "--max-num-seqs", "16", "--enable-prefix-caching")
 		warmUp(t, s.url(), "", load)
 		g := offer(t, s.url(), "", load)
 		s.settle(t, 4*time.Second)
@@ -261,9 +261,9 @@ func TestE2EPrefixCachingOff(t *testing.T) {
 }
 
 func TestE2EOrdinaryServer(t *testing.T) {
-	port := porttest.Free(t)
+	at := porttest.Address(t)
 	flags := []string{"--max-num-seqs", "32"}
-	s := launch(t, port, nil, flags...)
+	s := launch(t, at, nil, flags...)
 	// Two of the cases below start the server again.
 	t.Cleanup(func() { s.stop() })
 
@@ -313,7 +313,7 @@ func TestE2EOrdinaryServer(t *testing.T) {
 		wait := begin(t, "diagnose", "--url", s.url()+"/metrics", "--duration", long.String(), "--json")
 		time.Sleep(12 * time.Second)
 		s.kill()
-		s = launch(t, port, nil, flags...)
+		s = launch(t, at, nil, flags...)
 		back := time.Now()
 		a := wait()
 		after := int((time.Since(back) - 8*time.Second) / (2 * time.Second))
@@ -347,7 +347,7 @@ func TestE2EOrdinaryServer(t *testing.T) {
 	t.Run("secrets", func(t *testing.T) {
 		key, token := "e2e-key-"+rand.Text(), "hf_"+rand.Text()
 		s.stop()
-		s = launch(t, port, []string{"VLLM_API_KEY=" + key, "HF_TOKEN=" + token}, flags...)
+		s = launch(t, at, []string{"VLLM_API_KEY=" + key, "HF_TOKEN=" + token}, flags...)
 		keepsSecrets(t, s, key, token)
 	})
 }
@@ -438,7 +438,7 @@ node_load1 0.21
 	}))
 	defer other.Close()
 	for _, tc := range []struct{ name, url, says string }{
-		{"wrong port", fmt.Sprintf("http://127.0.0.1:%d/metrics", porttest.Free(t)), ""},
+		{"wrong port", url(porttest.Address(t)) + "/metrics", ""},
 		{"another exporter", other.URL + "/metrics", "vLLM"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -26,12 +25,12 @@ import (
 func (s *vllm) signalEngine(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	i := -1
-	server := serving(t, s.port)
+	server := serving(t, s.at)
 	if server != nil {
 		i = slices.IndexFunc(server.Tree, func(p proc.Process) bool { return p.Role == proc.EngineCore })
 	}
 	if i < 0 {
-		t.Fatalf("no engine is found behind port %d: %+v", s.port, server)
+		t.Fatalf("no engine is found behind %v: %+v", s.at, server)
 	}
 	if err := syscall.Kill(server.Tree[i].PID, signal); err != nil {
 		t.Fatalf("%v to the engine: %v", signal, err)
@@ -58,7 +57,7 @@ func (s *vllm) fallsIll(t *testing.T, signal syscall.Signal, long time.Duration,
 // minutes later. The next servers are measured meanwhile.
 func TestE2EIllEngine(t *testing.T) {
 	load := chat(11)
-	s := launch(t, porttest.Free(t), []string{"VLLM_KEEP_ALIVE_ON_ENGINE_DEATH=1"}, "--max-num-seqs", "3")
+	s := launch(t, porttest.Address(t), []string{"VLLM_KEEP_ALIVE_ON_ENGINE_DEATH=1"}, "--max-num-seqs", "3")
 	t.Cleanup(s.stop)
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)
@@ -134,18 +133,18 @@ func (c *hiddenLimit) diagnosed(t *testing.T) {
 		flags = append(flags, name+"="+writeAdapter(t, name))
 		c.load.Adapters = append(c.load.Adapters, loadgen.Weighted{Model: name, Weight: 1})
 	}
-	s := startServer(t, porttest.Free(t), flags...)
+	s := startServer(t, porttest.Address(t), flags...)
 	warmUp(t, s.url(), "", c.load)
 	g := offer(t, s.url(), "", c.load)
 	s.settle(t, 4*time.Second)
 	seen := *s
 	if c.remote {
 		proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(&neturl.URL{Scheme: "http", Host: "127.0.0.1:" + strconv.Itoa(s.port)})
+			r.SetURL(&neturl.URL{Scheme: "http", Host: s.at.String()})
 		}}
 		forwarder := httptest.NewServer(proxy)
 		defer forwarder.Close()
-		seen.port = forwarder.Listener.Addr().(*net.TCPAddr).Port
+		seen.at = forwarder.Listener.Addr().(*net.TCPAddr).AddrPort()
 	}
 	d := diagnose(t, &seen, 3)
 	g.end(t)

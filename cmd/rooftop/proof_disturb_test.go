@@ -47,7 +47,7 @@ func TestProofProbeDisturbs(t *testing.T) {
 	if blocks < 10 {
 		t.Fatalf("%d blocks, want ten at least: twenty pairs", blocks)
 	}
-	s := startServer(t, porttest.Free(t), "--max-num-seqs", "8")
+	s := startServer(t, porttest.Address(t), "--max-num-seqs", "8")
 	// Short prompts and long outputs of different lengths: prompts arrive in bursts, and one more
 	// of them slows a window down by as much as the effect to measure.
 	load := loadgen.Load{Clients: 8, PromptTokens: loadgen.Fixed(16), OutputTokens: loadgen.Between(400, 1200), Style: loadgen.Characters, Stagger: 5 * time.Second, Seed: 1}

@@ -44,7 +44,7 @@ func TestProofFleet(t *testing.T) {
 	if programs == "" {
 		t.Fatal("ROOFTOP_E2E_PROMETHEUS is not set: run .ci/install-prometheus and give its last line")
 	}
-	vllm := startServer(t, porttest.Free(t), "--max-num-seqs", "4")
+	vllm := startServer(t, porttest.Address(t), "--max-num-seqs", "4")
 	offer(t, vllm.url(), "", loadgen.Load{Clients: 16, PromptTokens: loadgen.Fixed(60), OutputTokens: loadgen.Fixed(60), Style: loadgen.Characters, Stagger: time.Second, Seed: 1})
 	servers := append(slices.Clone(scrapedServers), moreScraped...)
 	for i := range servers {

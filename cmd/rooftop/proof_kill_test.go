@@ -43,11 +43,11 @@ func realVictim(t *testing.T, inPlace bool) *victim {
 		t.Fatal(err)
 	}
 	dir := installation(t)
-	v := &victim{t: t, dir: t.TempDir(), port: porttest.Free(t), rooftop: program, mark: "vllm.entrypoints.openai.api_server", starts: startTimeout}
+	v := &victim{t: t, dir: t.TempDir(), at: porttest.Address(t), rooftop: program, mark: "vllm.entrypoints.openai.api_server", starts: startTimeout}
 	v.argv = []string{
 		filepath.Join(dir, "venv", "bin", "python"), "-m", v.mark,
 		"--model", filepath.Join(dir, "..", "model"), "--load-format", "dummy", "--enforce-eager",
-		"--host", "127.0.0.1", "--port", strconv.Itoa(v.port), "--max-num-seqs", "4",
+		"--host", v.at.Addr().String(), "--port", strconv.Itoa(int(v.at.Port())), "--max-num-seqs", "4",
 	}
 	v.begin(serverEnvironment(), inPlace, "--clients", "32", "--prompt-tokens", "100", "--output-tokens", "64")
 	return v

@@ -68,7 +68,7 @@ func proveMachine(t *testing.T, s *service) {
 	s.load(32, "100", "64")
 	t.Logf("it answers after %s", time.Since(began).Round(time.Second))
 	var said bytes.Buffer
-	cmd := s.rooftop("tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(s.port), "--max-restarts", "3", "--start-timeout", "180s")
+	cmd := s.rooftop("tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", s.url(), "--max-restarts", "3", "--start-timeout", "180s")
 	cmd.Stderr = &said
 	began = time.Now()
 	out, err := cmd.Output()

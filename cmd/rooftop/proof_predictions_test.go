@@ -108,7 +108,7 @@ func (w *workload) diagnosed(t *testing.T, flags []string) replayed {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); err != nil {
-		server := launch(t, porttest.Free(t), nil, flags...)
+		server := launch(t, porttest.Address(t), nil, flags...)
 		defer server.stop()
 		warmUp(t, server.url(), "", w.load)
 		g := offer(t, server.url(), "", w.load)

@@ -6,8 +6,8 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,7 +88,7 @@ type started struct {
 func (w *workload) try(t *testing.T, flags []string) (s started) {
 	s.Flags = flags
 	ok := t.Run(strings.Join(append([]string{w.name}, flags...), " "), func(t *testing.T) {
-		server := startServer(t, porttest.Free(t), flags...)
+		server := startServer(t, porttest.Address(t), flags...)
 		warmUp(t, server.url(), "", w.load)
 		g := offer(t, server.url(), "", w.load)
 		server.settle(t, proofSettle)
@@ -114,8 +114,8 @@ type changes struct {
 // tuned lets rooftop tune the server from the bad start.
 func (w *workload) tuned(t *testing.T, more ...string) changes {
 	t.Helper()
-	port := porttest.Free(t)
-	server := launch(t, port, nil, w.bad...)
+	at := porttest.Address(t)
+	server := launch(t, at, nil, w.bad...)
 	warmUp(t, server.url(), "", w.load)
 	g := offer(t, server.url(), "", w.load)
 	server.settle(t, proofSettle)
@@ -135,7 +135,7 @@ func (w *workload) tuned(t *testing.T, more ...string) changes {
 	took := time.Since(began)
 	p := changesOf(t, stdout.Bytes())
 	p.Took, p.Code = took.Seconds(), cmd.ProcessState.ExitCode()
-	pid, flags := listening(t, port)
+	pid, flags := listening(t, at)
 	p.Flags = flags
 	if pid > 0 {
 		stopTree(t, pid)
@@ -175,15 +175,14 @@ func changesOf(t *testing.T, stdout []byte) changes {
 	return p
 }
 
-// listening returns the process that listens on a port, and the flags after that of the port.
-func listening(t *testing.T, port int) (pid int, flags []string) {
+// listening returns the process that listens at an address, and the flags after that of the port.
+func listening(t *testing.T, at netip.AddrPort) (pid int, flags []string) {
 	t.Helper()
 	fs, err := proc.Open("/proc")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ips, _ := proc.Addresses("127.0.0.1")
-	server, err := fs.Discover(ips, nil, uint16(port))
+	server, err := fs.Discover([]netip.Addr{at.Addr()}, nil, at.Port())
 	if err != nil {
 		t.Errorf("nothing listens at the end: %v", err)
 		return 0, nil
@@ -335,9 +334,9 @@ func TestProofPlacebo(t *testing.T) {
 
 // placebos restarts a server and lets rooftop follow.
 func (w *workload) placebos(t *testing.T) changes {
-	port := porttest.Free(t)
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
-	server := launch(t, port, nil, append(slices.Clone(w.bad), "--max-logprobs", "20")...)
+	at := porttest.Address(t)
+	url := url(at)
+	server := launch(t, at, nil, append(slices.Clone(w.bad), "--max-logprobs", "20")...)
 	warmUp(t, url, "", w.load)
 	g := offer(t, url, "", w.load)
 	program, err := binary()
@@ -378,7 +377,7 @@ func (w *workload) placebos(t *testing.T) changes {
 		restarts++
 		time.Sleep(2 * time.Second)
 		server.stop()
-		server = launch(t, port, nil, append(slices.Clone(w.bad), "--max-logprobs", strconv.Itoa(20+restarts))...)
+		server = launch(t, at, nil, append(slices.Clone(w.bad), "--max-logprobs", strconv.Itoa(20+restarts))...)
 	}
 	_ = cmd.Process.Signal(os.Interrupt)
 	for range cues { // until its output ends
