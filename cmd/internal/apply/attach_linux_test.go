@@ -2,7 +2,6 @@ package apply
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -67,20 +66,19 @@ func begunBy(t *testing.T, l *launcher.Launch, program string) *elsewhere {
 		}
 		_ = syscall.Kill(-s.process.PID, syscall.SIGKILL)
 	})
-	waitForPort(t, h, s.at)
+	waitForPort(t, s.at)
 	return s
 }
 
-func waitForPort(t *testing.T, h *host, at netip.AddrPort) {
+func waitForPort(t *testing.T, at netip.AddrPort) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if pids, _, _ := h.fs.Holders(at); len(pids) > 0 {
-			return
+	until(t, "the fake server listens", func() bool {
+		c, err := net.Dial("tcp", at.String())
+		if err == nil {
+			_ = c.Close()
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the fake server does not listen")
-		}
-	}
+		return err == nil
+	})
 }
 
 // found is the server at an address as rooftop finds it.
@@ -344,12 +342,12 @@ func TestAttachKeepsAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	waitForPort(t, h, at)
+	waitForPort(t, at)
 	a := attached(t, at, newNotebook(t))
 	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	if err := r.SetReadDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := r.SetReadDeadline(time.Now().Add(hang)); err != nil {
 		t.Fatal(err)
 	}
 	text := make([]byte, 4096)
@@ -398,15 +396,11 @@ func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 		_ = syscall.Kill(-loop.Process.Pid, syscall.SIGKILL)
 		_ = loop.Wait()
 	})
-	h, err := newHost(testGrace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	waitForPort(t, h, at)
+	waitForPort(t, at)
 	before := stateOf(t, at)
 	n := newNotebook(t)
 	a := attached(t, at, n)
-	a.returnWithin = returnWithin
+	a.returnWithin = hang
 	if len(a.Notes()) != 1 || !strings.Contains(a.Notes()[0], "a shell") {
 		t.Errorf("notes %q, want one of the shell", a.Notes())
 	}
@@ -423,6 +417,7 @@ func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 	if s := journal.Reduce(n.records); !s.Settled() {
 		t.Errorf("the journal leaves %v", s.Stage)
 	}
+	a.returnWithin = 0 // the loop is over
 }
 
 func TestAttachRefuses(t *testing.T) {
@@ -522,16 +517,11 @@ func TestAttachSeesACrash(t *testing.T) {
 	t.Parallel()
 	s := begun(t, usual(t, "--max-num-seqs", "4"))
 	a := attached(t, s.at, newNotebook(t))
-	if got := a.Apply(t.Context(), slots(4, slotsCrash)); got.Err != "" {
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	for a.Trouble() == "" {
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
-			t.Fatal("the crash is not seen")
-		}
-	}
+	must(t, syscall.Kill(stateOf(t, s.at).PID, crash))
+	until(t, "the crash is seen", func() bool { return a.Trouble() != "" })
 	if got := a.Trouble(); !strings.Contains(got, "CUDA error: an illegal memory access") {
 		t.Errorf("trouble %q", got)
 	}

@@ -35,17 +35,34 @@ func TestMain(m *testing.M) {
 		fakeServer()
 		os.Exit(0)
 	case "VLLM::EngineCore":
-		time.Sleep(time.Minute)
+		time.Sleep(hang)
 		os.Exit(0)
 	case "straggler":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
-		time.Sleep(time.Minute)
+		time.Sleep(hang)
 		os.Exit(0)
 	}
-	_ = flag.Set("test.parallel", "4") // they wait more than they work
+	_ = flag.Set("test.parallel", "16") // they wait more than they work
 	flag.Parse()
 	os.Exit(m.Run())
 }
+
+// hang is a time that only a hang reaches, however slow the machine is.
+const hang = 3 * time.Minute
+
+// until waits for a condition.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(hang); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", hang, what)
+		}
+	}
+}
+
+// fakeFile is the file beside the fake server's program that says how the server behaves, where the variable
+// FAKE does not.
+const fakeFile = "fake"
 
 // A fake server is its program's first thread, so that this can end alone.
 func init() {
@@ -60,10 +77,12 @@ const (
 	slotsRefused
 	slotsHang      // before /health
 	slotsHangAsked // on completions
-	slotsCrash     // soon after it is ready
 	slotsSilent    // ends without a word
 	slotsOther     // answers other words
 )
+
+// crash is the signal at which a fake server crashes.
+const crash = syscall.SIGUSR1
 
 // fakeState is what a fake server tells of itself.
 type fakeState struct {
@@ -82,7 +101,9 @@ type fakeState struct {
 }
 
 func fakeServer() {
-	fake := func(what string) bool { return slices.Contains(strings.Split(os.Getenv("FAKE"), ","), what) }
+	beside, _ := os.ReadFile(filepath.Join(filepath.Dir(os.Args[0]), fakeFile))
+	behaves := strings.Split(os.Getenv("FAKE")+","+string(beside), ",")
+	fake := func(what string) bool { return slices.Contains(behaves, what) }
 	var text []byte
 	c, err := launch.Parse(os.Args, launch.Environ(os.Environ()), nil)
 	if err == nil && c.ConfigPath() != "" {
@@ -109,13 +130,10 @@ func fakeServer() {
 		os.Exit(3)
 	}
 	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, crash)
 	if fake("absent") { // serves elsewhere
 		<-signals
 		os.Exit(0)
-	}
-	if fake("late") { // imports for a while, as a vLLM does
-		time.Sleep(4 * time.Second)
 	}
 	core := &exec.Cmd{Args: []string{"VLLM::EngineCore"}}
 	if fake("hollow") {
@@ -136,18 +154,20 @@ func fakeServer() {
 		os.Exit(0)
 	}
 	listener, err := net.Listen("tcp", at.String())
+	for fake("late") && err != nil { // imports until the port is free, as a vLLM may
+		time.Sleep(10 * time.Millisecond)
+		listener, err = net.Listen("tcp", at.String())
+	}
 	if err != nil {
 		fmt.Println("OSError: [Errno 98] error while attempting to bind on address: address already in use")
 		os.Exit(1)
 	}
 	go func() { _ = http.Serve(listener, fakeHandler(slots, string(text))) }()
-	if slots == slotsCrash {
-		time.Sleep(700 * time.Millisecond)
-		fmt.Println("RuntimeError: CUDA error: an illegal memory access was encountered")
-		os.Exit(1)
-	}
 	for s := range signals {
 		switch {
+		case s == crash:
+			fmt.Println("RuntimeError: CUDA error: an illegal memory access was encountered")
+			os.Exit(1)
 		case fake("hollow") && s == syscall.SIGTERM: // waits for connections to close
 			_ = core.Process.Kill()
 			_ = core.Wait()
@@ -157,6 +177,10 @@ func fakeServer() {
 				os.Exit(0)
 			}()
 			_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+		case fake("finishes"):
+			time.Sleep(testGrace)
+			fmt.Println("finished its requests")
+			os.Exit(0)
 		case s == syscall.SIGINT, !fake("ignore-term"):
 			os.Exit(0)
 		}
@@ -267,7 +291,7 @@ func command(program string, at netip.AddrPort, args ...string) []string {
 // stateOf asks a fake server about itself.
 func stateOf(t *testing.T, at netip.AddrPort) fakeState {
 	t.Helper()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: hang}
 	resp, err := client.Get("http://" + at.String() + "/fake")
 	if err != nil {
 		t.Fatal(err)

@@ -109,9 +109,7 @@ func TestServerOnItsWayDownIsStartedAgain(t *testing.T) {
 	})
 	want := s.truth(t)
 	must(t, s.server.Process.Signal(syscall.SIGTERM))
-	for deadline := time.Now().Add(5 * time.Second); !gone(s.server.Process.Pid) && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(t, "the server has ended", func() bool { return gone(s.server.Process.Pid) })
 	l := s.survey(t)
 	if l.Remedy != PutBack {
 		t.Fatalf("remedy %q", l.Remedy)
@@ -128,9 +126,7 @@ func TestServerWhoseFirstThreadIsGoneIsStartedAgain(t *testing.T) {
 	s := newSite(t, "attach", 2)
 	want := s.swapped(t, "first-thread-first")
 	must(t, s.server.Process.Signal(syscall.SIGTERM))
-	for deadline := time.Now().Add(5 * time.Second); !gone(s.server.Process.Pid) && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	until(t, "the server has ended", func() bool { return gone(s.server.Process.Pid) })
 	l := s.survey(t)
 	if l.Remedy != PutBack {
 		t.Fatalf("remedy %q, found %q", l.Remedy, l.Found)
@@ -145,9 +141,7 @@ func TestServerWhoseFirstThreadIsGoneIsStartedAgain(t *testing.T) {
 func (s *site) swapped(t *testing.T, fake string) *launcher.Launch {
 	t.Helper()
 	must(t, s.server.Process.Kill())
-	for deadline := time.Now().Add(5 * time.Second); !gone(s.server.Process.Pid) && time.Now().Before(deadline); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(t, "the server has ended", func() bool { return gone(s.server.Process.Pid) })
 	s.fake = fake
 	s.begin(t)
 	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
@@ -181,9 +175,7 @@ func TestServerThatRunCouldNotTouchIsLeft(t *testing.T) {
 		return []journal.Record{foundRunning(kept, p)}
 	})
 	must(t, s.server.Process.Kill())
-	for !gone(s.server.Process.Pid) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(t, "the server has ended", func() bool { return gone(s.server.Process.Pid) })
 	l := s.survey(t)
 	if l.Remedy != CloseRun {
 		t.Fatalf("remedy %q: nothing was touched, and it has ended by itself", l.Remedy)

@@ -44,7 +44,7 @@ func (e *errand) identity() serverdir.Identity {
 }
 
 func (e *errand) ready() Readiness {
-	return Readiness{URL: "http://" + e.At.String(), Within: 10 * time.Second, Answer: 2 * time.Second}
+	return Readiness{URL: "http://" + e.At.String(), Within: hang, Answer: hang}
 }
 
 // TestTunerProcess is the process that tests kill: the test program started anew.
@@ -146,7 +146,7 @@ func (e *errand) send(t *testing.T, dir string) *exec.Cmd {
 	must(t, err)
 	self, err := os.Executable()
 	must(t, err)
-	cmd := exec.Command(self, "-test.run=^TestTunerProcess$", "-test.timeout=60s")
+	cmd := exec.Command(self, "-test.run=^TestTunerProcess$", "-test.timeout=5m")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), errandVariable+"="+string(text), "VLLM_API_KEY=sk-test-secret", "LONG="+strings.Repeat("x", 3000))
 	log, err := os.OpenFile(filepath.Join(dir, "errand.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -198,16 +198,7 @@ func (s *site) begin(t *testing.T) {
 	}
 	must(t, s.server.Start())
 	go func() { _ = s.server.Wait() }()
-	h, err := newHost(testGrace)
-	must(t, err)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, listening, err := h.fs.Holders(s.At); err == nil && listening {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the server does not start")
-		}
-	}
+	waitForPort(t, s.At)
 }
 
 // serving are the processes of the site's server, by their command line's program
@@ -355,7 +346,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 				s := newSite(t, mode, seed)
 				rng := rand.New(rand.NewPCG(seed, 11))
 				tuner := s.send(t, s.dir)
-				time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Second))))
+				time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Second))))
 				must(t, tuner.Process.Kill())
 				_ = tuner.Wait()
 				want := s.truth(t)
@@ -368,7 +359,7 @@ func TestKilledAtAnyInstant(t *testing.T) {
 				s.Repair = true
 				for range rng.IntN(3) {
 					r := s.send(t, s.dir)
-					time.Sleep(time.Duration(rng.Int64N(int64(1500 * time.Millisecond))))
+					time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
 					_ = r.Process.Kill()
 					_ = r.Wait()
 				}

@@ -38,12 +38,13 @@ func TestAttachTellsATwinFromAComeback(t *testing.T) {
 	}
 }
 
-// A loop that pauses is seen while rooftop's own server is starting: that one makes way.
+// A loop that goes on while rooftop's own server is starting is seen: that one makes way.
 func TestAttachMakesWayForAServerThatComesBackLater(t *testing.T) {
 	t.Parallel()
 	at := porttest.Address(t)
 	vllm := strings.Join(command(program(t), at, "--max-num-seqs", "4"), " ")
-	script := fmt.Sprintf("%[1]s; sleep 1; FAKE=late %[1]s", vllm)
+	goOn := filepath.Join(t.TempDir(), "go on")
+	script := fmt.Sprintf("%[1]s; until [ -e '%[2]s' ]; do sleep 0.02; done; FAKE=late %[1]s", vllm, goOn)
 	loop := exec.Command("sh", "-c", script)
 	loop.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	must(t, loop.Start())
@@ -51,12 +52,14 @@ func TestAttachMakesWayForAServerThatComesBackLater(t *testing.T) {
 		_ = syscall.Kill(-loop.Process.Pid, syscall.SIGKILL)
 		_ = loop.Wait()
 	})
-	h, err := newHost(testGrace)
-	must(t, err)
-	waitForPort(t, h, at)
+	waitForPort(t, at)
 	n := newNotebook(t)
 	a := attached(t, at, n)
-	a.plan.Ready.Within, a.plan.Ready.Answer = 20*time.Second, 20*time.Second
+	a.plan.Progress = func(step string) {
+		if strings.HasPrefix(step, "waiting") {
+			must(t, os.WriteFile(goOn, nil, 0o600))
+		}
+	}
 	got := a.Apply(t.Context(), slots(4, slotsHangAsked))
 	if !got.Back || !strings.Contains(got.Err, "--apply-cmd") {
 		t.Fatalf("answer %+v, want the shell's server left alone", got)
@@ -87,7 +90,6 @@ func TestAttachDoesNotVouchForAServerThatReadTheChange(t *testing.T) {
 	}
 	s := begun(t, l)
 	a := attached(t, s.at, newNotebook(t))
-	a.plan.Ready.Within, a.plan.Ready.Answer = 20*time.Second, 20*time.Second
 	twin := &exec.Cmd{Path: l.Argv[0], Args: l.Argv, Dir: l.Cwd, Env: []string{"FAKE=late"}}
 	a.plan.Progress = func(step string) {
 		if twin.Process == nil && strings.HasPrefix(step, "waiting") {
