@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,7 +57,7 @@ func stored(t *testing.T) (env []string) {
 	}
 	keep(snapshot(began, "8000"), "")
 	write := func(port int, end bool) (name string) {
-		s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: "history.example", Port: port, Model: "org/Tiny-1B", URL: "http://localhost:" + []string{"8001", "8002"}[port-8001]}, "1.0.0")
+		s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: fmt.Sprintf("history-%d.example", os.Getpid()), Port: port, Model: "org/Tiny-1B", URL: "http://localhost:" + []string{"8001", "8002"}[port-8001]}, "1.0.0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +144,7 @@ func TestHistoryListsReportsAndJournals(t *testing.T) {
 // before the kept one.
 func TestHistoryShowsWhatDidNotLast(t *testing.T) {
 	state := t.TempDir()
-	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: "history.example", Port: 8001, URL: "http://localhost:8001"}, "1.0.0")
+	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: fmt.Sprintf("history-%d.example", os.Getpid()), Port: 8001, URL: "http://localhost:8001"}, "1.0.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestHistoryTakesForOneRunWhatIsOne(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			state := t.TempDir()
-			store, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: "history.example", Port: 8001, URL: "http://localhost:8001"}, "1.0.0")
+			store, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: fmt.Sprintf("history-%d.example", os.Getpid()), Port: 8001, URL: "http://localhost:8001"}, "1.0.0")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,7 @@ import (
 func cutOff(t *testing.T, port int, records ...journal.Record) (env []string) {
 	t.Helper()
 	state := t.TempDir()
-	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: strings.ToLower(t.Name()) + ".example", Port: port, Model: "org/Tiny-1B"}, "1.0.0")
+	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: fmt.Sprintf("%s-%d.example", strings.ToLower(t.Name()), os.Getpid()), Port: port, Model: "org/Tiny-1B"}, "1.0.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestHistoryOfARecoveredRun(t *testing.T) {
 func TestAJournalOfANewerRooftop(t *testing.T) {
 	state := t.TempDir()
 	env := []string{"XDG_STATE_HOME=" + state}
-	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: "newer.example", Port: 9, Model: "org/Tiny-1B"}, "1.0.0")
+	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: fmt.Sprintf("newer-%d.example", os.Getpid()), Port: 9, Model: "org/Tiny-1B"}, "1.0.0")
 	if err != nil {
 		t.Fatal(err)
 	}

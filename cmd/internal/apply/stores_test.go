@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,9 +12,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
-// server names a server that no other test has: the lock is of the machine.
+// server names a server that no other test and no other process has: the lock is of the machine.
 func server(t *testing.T) serverdir.Identity {
-	return serverdir.Identity{Host: strings.ToLower(t.Name()) + ".example", Port: 8000, Model: "org/Tiny-1B", GPUs: []string{"GPU-b", "GPU-a"}}
+	return serverdir.Identity{Host: fmt.Sprintf("%s-%d.example", strings.ToLower(t.Name()), os.Getpid()), Port: 8000, Model: "org/Tiny-1B", GPUs: []string{"GPU-b", "GPU-a"}}
 }
 
 func open(t *testing.T, root string, id serverdir.Identity) *serverdir.Store {

@@ -3,6 +3,7 @@ package serverdir
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"net"
@@ -26,9 +27,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// server names a server that no other test has: the lock is of the machine.
+// server names a server that no other test and no other process has: the lock is of the machine.
 func server(t *testing.T) Identity {
-	return Identity{Host: strings.ToLower(t.Name()) + ".example", Port: 8000, Model: "org/Tiny-1B", GPUs: []string{"GPU-b", "GPU-a"}}
+	return Identity{Host: fmt.Sprintf("%s-%d.example", strings.ToLower(t.Name()), os.Getpid()), Port: 8000, Model: "org/Tiny-1B", GPUs: []string{"GPU-b", "GPU-a"}}
 }
 
 func open(t *testing.T, root string, id Identity) *Store {
@@ -220,7 +221,7 @@ func TestTwoTunersNeverMeet(t *testing.T) {
 	open(t, root, id)
 	other := id
 	other.Model, other.GPUs = "", nil // it knows less of the same server
-	far := Identity{Host: "gpu-7", Port: id.Port, Addresses: []string{"192.0.2.7", strings.ToLower(t.Name()) + ".example"}}
+	far := Identity{Host: "gpu-7", Port: id.Port, Addresses: []string{"192.0.2.7", id.Host}}
 	for name, c := range map[string]struct {
 		root string
 		id   Identity
@@ -249,7 +250,7 @@ func TestTwoTunersNeverMeet(t *testing.T) {
 // TestTwoTunersOfOneContainerNeverMeet: by two published ports of it.
 func TestTwoTunersOfOneContainerNeverMeet(t *testing.T) {
 	root, id := t.TempDir(), server(t)
-	other, object := id, []string{"container " + t.Name()}
+	other, object := id, []string{"container " + id.Host}
 	other.Port++
 	first, second := open(t, root, id), open(t, root, other)
 	must(t, first.Claim(object))
