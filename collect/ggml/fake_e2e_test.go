@@ -463,7 +463,7 @@ func TestE2ETargetExecs(t *testing.T) {
 	if len(of(first, optrace.TargetExec)) != 1 {
 		t.Errorf("%+v", first)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	var again []optrace.Event
 	for len(of(again, optrace.OpBegin)) < 4 {
@@ -498,7 +498,7 @@ func TestE2ELibraryComesLate(t *testing.T) {
 		r   *binary.Runtime
 		err error
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	waited := make(chan found)
 	go func() {
@@ -809,7 +809,7 @@ func TestE2EKilledWatcher(t *testing.T) {
 	}
 	cmd.Process.Signal(syscall.SIGKILL)
 	cmd.Wait()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(3 * time.Minute)
 	for len(breakpoints(t, r)) != 0 && time.Now().Before(deadline) {
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -18,7 +18,7 @@ func TestE2ETreeInPIDNamespace(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT CHECKED: a tree in a PID namespace of its own; to make one needs root")
 	}
-	cmd := exec.Command("bash", "-c", "sleep 60 & wait")
+	cmd := exec.Command("bash", "-c", "sleep 1000 & wait")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestE2ETreeInPIDNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for deadline := time.Now().Add(5 * time.Second); len(s.members) < 2; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); len(s.members) < 2; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the child of the namespace's init is not found: %+v", s.Tree())
 		}

@@ -90,7 +90,7 @@ func TestSamplerLive(t *testing.T) {
 // TestSamplerManyChildren has more children than the kernel lists at a time.
 func TestSamplerManyChildren(t *testing.T) {
 	const many = 900
-	cmd := exec.Command("sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 60 & i=$((i+1)); done; echo ready; wait", many))
+	cmd := exec.Command("sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 & i=$((i+1)); done; echo ready; wait", many))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

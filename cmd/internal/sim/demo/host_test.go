@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
@@ -29,7 +30,7 @@ func page(t *testing.T, h *Host) string {
 // waitFor polls until a page says something.
 func waitFor(t *testing.T, h *Host, what string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		for l := range strings.Lines(page(t, h)) {
 			if strings.HasPrefix(l, what) && !strings.HasSuffix(l, " 0.0\n") {
 				return
@@ -49,7 +50,9 @@ func TestHostRestartsUnderItsClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &Host{Scenario: found[0], Seed: 1, Startup: 10 * time.Millisecond}
+	at := porttest.Address(t)
+	config = config.With("--host", at.Addr().String())
+	h := &Host{Scenario: found[0], Seed: 1, Startup: 10 * time.Millisecond, Port: int(at.Port())}
 	defer h.Close()
 	if err := h.Start(t.Context(), config); err != nil {
 		t.Fatal(err)
@@ -59,7 +62,7 @@ func TestHostRestartsUnderItsClients(t *testing.T) {
 	if err := h.Start(t.Context(), config.With("--max-num-seqs", "64")); err != nil {
 		t.Fatal(err)
 	}
-	if h.URL() != url {
+	if h.URL() != url || url != "http://"+at.String() {
 		t.Errorf("it moved from %s to %s", url, h.URL())
 	}
 	waitFor(t, h, "vllm:generation_tokens_total")
