@@ -128,7 +128,7 @@ func NewAttach(found *proc.Server, plan Plan) (*Attach, error) {
 		}
 	}
 	a.openStreams()
-	if err := h.rehearse(l); err != nil {
+	if err := h.rehearse(context.Background(), l); err != nil {
 		a.Close()
 		return nil, &RefusedError{fmt.Sprintf("process %d cannot be restarted exactly as it is: %v", found.LaunchPID, err)}
 	}

@@ -55,7 +55,7 @@ func begunBy(t *testing.T, l *launcher.Launch, program string) *elsewhere {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	if s.process, err = h.start(l, [3]*os.File{nil, log, log}, nil, func(journal.Process) error { return nil }); err != nil {
+	if s.process, err = h.start(t.Context(), l, [3]*os.File{nil, log, log}, nil, func(journal.Process) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -338,7 +338,7 @@ func TestAttachKeepsAPipe(t *testing.T) {
 	l := usual(t, "--max-num-seqs", "4")
 	at := porttest.Address(t)
 	l.Argv = command(program(t), at, l.Argv...)
-	if _, err := h.start(l, [3]*os.File{nil, w, w}, nil, func(journal.Process) error { return nil }); err != nil {
+	if _, err := h.start(t.Context(), l, [3]*os.File{nil, w, w}, nil, func(journal.Process) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()

@@ -43,7 +43,7 @@ func NewExec(argv []string, plan Plan) (*Exec, error) {
 	if plan.Ready.URL == "" {
 		plan.Ready.URL = url
 	}
-	if err := h.rehearse(l); err != nil {
+	if err := h.rehearse(context.Background(), l); err != nil {
 		return nil, fmt.Errorf("the command cannot be started: %w", err)
 	}
 	e := &Exec{owned{host: h, mode: "exec", plan: plan, at: at, kept: l}}
@@ -147,7 +147,7 @@ func (e *Exec) Start(ctx context.Context) error {
 	if err := e.begin(); err != nil {
 		return err
 	}
-	err = e.up(e.kept, e.keptName)
+	err = e.up(ctx, e.kept, e.keptName)
 	if err == nil {
 		err = e.await(ctx)
 	}

@@ -29,6 +29,7 @@ import (
 // The test program is also what rooftop starts: a gate, and, called as vllm, a
 // server that behaves as its flags and the variable FAKE say.
 func TestMain(m *testing.M) {
+	faultyLauncher()
 	launcher.BecomeServer()
 	switch filepath.Base(os.Args[0]) {
 	case "vllm":
@@ -37,6 +38,8 @@ func TestMain(m *testing.M) {
 	case "VLLM::EngineCore":
 		time.Sleep(hang)
 		os.Exit(0)
+	case "halfdead":
+		halfDead()
 	case "straggler":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 		time.Sleep(hang)

@@ -82,7 +82,7 @@ func (s *owned) Apply(ctx context.Context, a loop.Apply) loop.Applied {
 	if err != nil {
 		return s.untouched(err)
 	}
-	if err := s.check(target); err != nil {
+	if err := s.check(ctx, target); err != nil {
 		return s.untouched(err)
 	}
 	if err := s.begin(); err != nil {
@@ -129,7 +129,7 @@ func (s *owned) target(a loop.Apply) (*launcher.Launch, error) {
 }
 
 // check checks everything that can be checked before anything is touched.
-func (s *owned) check(target *launcher.Launch) error {
+func (s *owned) check(ctx context.Context, target *launcher.Launch) error {
 	if s.gone != nil {
 		return s.gone
 	}
@@ -156,7 +156,9 @@ func (s *owned) check(target *launcher.Launch) error {
 			return fmt.Errorf("somebody else changed %s after rooftop read it, so rooftop leaves it alone", current.Files[i].Path)
 		}
 	}
-	if err := s.rehearse(target); err != nil {
+	if err := s.rehearse(ctx, target); errors.Is(err, context.Canceled) {
+		return errors.New("it was canceled")
+	} else if err != nil {
 		return fmt.Errorf("the server cannot be started: %w", err)
 	}
 	return nil
@@ -185,7 +187,7 @@ func (s *owned) swap(ctx context.Context, target *launcher.Launch, name string, 
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if err := s.up(target, name); err != nil {
+	if err := s.up(ctx, target, name); err != nil {
 		return err
 	}
 	if err := s.await(ctx); err != nil {
@@ -243,7 +245,7 @@ func (s *owned) stopGrace() time.Duration {
 }
 
 // up writes the files of a launch and starts it.
-func (s *owned) up(l *launcher.Launch, name string) error {
+func (s *owned) up(ctx context.Context, l *launcher.Launch, name string) error {
 	for i := range l.Files {
 		if err := l.Files[i].Replace(); err != nil {
 			return fmt.Errorf("write %s: %w", l.Files[i].Path, err)
@@ -255,7 +257,7 @@ func (s *owned) up(l *launcher.Launch, name string) error {
 	}
 	s.plan.report("starting " + l.Command())
 	s.runs, s.runsName = l, name
-	p, err := s.start(l, std, tailOf(log), func(p journal.Process) error {
+	p, err := s.start(ctx, l, std, tailOf(log), func(p journal.Process) error {
 		return s.plan.Journal.Write(journal.Record{Kind: journal.Started, Process: &p, Launch: name})
 	})
 	if err != nil {

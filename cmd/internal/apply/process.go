@@ -1,9 +1,11 @@
 package apply
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -18,7 +20,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
-// launcherWithin limits the time until a launcher process is ready.
+// launcherWithin limits the time until a launcher process is ready, and then the time until it
+// has become the server.
 const launcherWithin = 30 * time.Second
 
 // host starts and stops servers on this machine.
@@ -26,6 +29,11 @@ type host struct {
 	fs    proc.FS
 	boot  string
 	grace time.Duration // from SIGTERM to SIGKILL
+
+	// Only tests change these:
+	self     string        // program of a launcher process
+	launches time.Duration // launcherWithin
+	kills    time.Duration // killWithin
 }
 
 // Grace is how long a server may take to end by itself.
@@ -49,7 +57,10 @@ func newHost(grace time.Duration) (*host, error) {
 	if grace <= 0 {
 		grace = Grace
 	}
-	return &host{fs: fs, boot: strings.TrimSpace(string(boot)), grace: grace}, nil
+	return &host{
+		fs: fs, boot: strings.TrimSpace(string(boot)), grace: grace,
+		self: "/proc/self/exe", launches: launcherWithin, kills: killWithin,
+	}, nil
 }
 
 // process is a server's launch process and its state.
@@ -70,55 +81,51 @@ type process struct {
 
 // start starts a server with the given standard streams; nil ones are /dev/null. It calls
 // record with the process before that becomes the server, and does not start the server
-// if record fails. If the error is nil, the program runs.
-func (h *host) start(l *launcher.Launch, std [3]*os.File, log *logTail, record func(journal.Process) error) (*process, error) {
-	g, err := h.open(l, std)
+// if record fails. If the error is nil, the program runs; after an error, nothing does.
+func (h *host) start(ctx context.Context, l *launcher.Launch, std [3]*os.File, log *logTail, record func(journal.Process) error) (*process, error) {
+	w, err := h.open(ctx, l, std)
 	if err != nil {
 		return nil, err
 	}
-	p := g.process
+	p := w.process
 	p.log = log
 	if err := record(p.Process); err != nil {
-		g.close()
-		return nil, err
+		return nil, errors.Join(err, w.close())
 	}
-	if err := g.become(); err != nil {
+	if err := w.become(ctx); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
 // rehearse returns why a launch could not be started, without starting it: a launcher
-// process assumes the attributes of the launch and then ends.
-func (h *host) rehearse(l *launcher.Launch) error {
-	g, err := h.open(l, [3]*os.File{})
+// process assumes the attributes of the launch and is then ended.
+func (h *host) rehearse(ctx context.Context, l *launcher.Launch) error {
+	w, err := h.open(ctx, l, [3]*os.File{})
 	if err != nil {
 		return err
 	}
-	g.close()
-	return nil
+	return w.close()
 }
 
 // waiting is a launcher process that has assumed the attributes of a launch and waits to
 // become the server.
 type waiting struct {
+	host    *host
 	socket  *os.File
 	answers *json.Decoder
 	process *process
+	kill    func() error
 }
 
 // open starts a launcher process, which assumes the attributes of a launch.
-func (h *host) open(l *launcher.Launch, std [3]*os.File) (*waiting, error) {
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+func (h *host) open(ctx context.Context, l *launcher.Launch, std [3]*os.File) (*waiting, error) {
+	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("socket pair: %w", err)
 	}
-	syscall.CloseOnExec(pair[0])
-	syscall.CloseOnExec(pair[1])
-	ours, theirs := os.NewFile(uintptr(pair[0]), "launcher"), os.NewFile(uintptr(pair[1]), "launcher")
-	defer theirs.Close()
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{"rooftop", launcher.Flag}, Env: []string{}, Dir: "/",
+		Path: h.self, Args: []string{"rooftop", launcher.Flag}, Env: []string{}, Dir: "/",
 		ExtraFiles: []*os.File{theirs}, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if std[0] != nil {
@@ -130,67 +137,132 @@ func (h *host) open(l *launcher.Launch, std [3]*os.File) (*waiting, error) {
 	if std[2] != nil {
 		cmd.Stderr = std[2]
 	}
-	if err := cmd.Start(); err != nil {
-		ours.Close()
+	err = cmd.Start()
+	// As long as this process has that end too, reads do not end with the launcher.
+	_ = theirs.Close()
+	if err != nil {
+		_ = ours.Close()
 		return nil, fmt.Errorf("start a process: %w", err)
 	}
-	g := &waiting{socket: ours, answers: json.NewDecoder(ours), process: &process{
+	w := &waiting{host: h, socket: ours, answers: json.NewDecoder(ours), kill: cmd.Process.Kill, process: &process{
 		session: true, group: true, ended: make(chan struct{}), known: map[int]uint64{},
 	}}
-	p := g.process
+	p := w.process
 	p.PID, p.Boot = cmd.Process.Pid, h.boot
 	if found, err := h.fs.Find(p.PID); err == nil {
 		p.Ticks = found.Ticks
 	}
 	p.known[p.PID] = p.Ticks
 	go func() {
-		_ = cmd.Wait()
+		_ = cmd.Wait() // all streams are files, so that it waits for nothing but the process
 		p.state = cmd.ProcessState
 		close(p.ended)
 	}()
-	late := time.AfterFunc(launcherWithin, func() { _ = cmd.Process.Kill() })
-	defer late.Stop()
-	err = json.NewEncoder(ours).Encode(launcher.Order{Launch: l})
-	if err == nil {
-		err = g.ready()
-	}
-	if err != nil {
-		g.close()
+	if err := w.limited(ctx, func() error {
+		if err := json.NewEncoder(w.socket).Encode(launcher.Order{Launch: l}); err != nil {
+			return err
+		}
+		return w.answer()
+	}); err != nil {
 		return nil, err
 	}
-	return g, nil
+	return w, nil
 }
 
-// ready waits for the launcher's answer.
-func (w *waiting) ready() error {
+// socketPair returns two connected sockets that no program inherits, the first with deadlines.
+func socketPair() (ours, theirs *os.File, err error) {
+	// No other goroutine may start a program before the sockets close on exec.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	syscall.CloseOnExec(pair[0])
+	syscall.CloseOnExec(pair[1])
+	if err := syscall.SetNonblock(pair[0], true); err != nil {
+		return nil, nil, errors.Join(err, syscall.Close(pair[0]), syscall.Close(pair[1]))
+	}
+	return os.NewFile(uintptr(pair[0]), "launcher"), os.NewFile(uintptr(pair[1]), "launcher"), nil
+}
+
+// answer reads an answer of the launcher.
+func (w *waiting) answer() error {
 	var a launcher.Answer
-	switch err := w.answers.Decode(&a); {
-	case err != nil:
-		return errors.New("rooftop could not start itself as a launcher: a program that starts servers must call launcher.BecomeServer first")
-	case a.Err != "":
-		return errors.New(a.Err)
+	if err := w.answers.Decode(&a); err != nil {
+		return err
+	}
+	if a.Err != "" {
+		return &refusedError{a.Err}
 	}
 	return nil
 }
 
+// refusedError is why a launcher cannot become the server, in its words.
+type refusedError struct{ why string }
+
+func (e *refusedError) Error() string { return e.why }
+
+// limited calls talk, which exchanges messages with the launcher, until the time of a launcher is
+// over or ctx ends. After an error the launcher has ended.
+func (w *waiting) limited(ctx context.Context, talk func() error) error {
+	_ = w.socket.SetDeadline(time.Now().Add(w.host.launches))
+	stop := context.AfterFunc(ctx, func() { _ = w.socket.SetDeadline(time.Unix(0, 1)) })
+	err := talk()
+	stop()
+	if err == nil {
+		return nil
+	}
+	left := w.close()
+	refused := new(refusedError)
+	switch {
+	case errors.As(err, &refused):
+	case errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("the launcher (process %d) did not answer within %v", w.process.PID, w.host.launches)
+	case left == nil: // it closed the socket
+		err = fmt.Errorf("the launcher (process %d) does not start the server: %s", w.process.PID, ending(w.process.state))
+	}
+	return errors.Join(err, left)
+}
+
 // become permits the process to become the server and waits until it has.
-func (w *waiting) become() error {
-	defer w.socket.Close()
-	err := json.NewEncoder(w.socket).Encode(launcher.Order{Go: true})
-	var a launcher.Answer
-	if w.answers.Decode(&a) == nil && a.Err != "" {
-		err = errors.New(a.Err)
-	}
-	if err != nil {
-		<-w.process.ended
-	}
+func (w *waiting) become(ctx context.Context) error {
+	err := w.limited(ctx, func() error {
+		if err := json.NewEncoder(w.socket).Encode(launcher.Order{Go: true}); err != nil {
+			return err
+		}
+		// The socket closes when the program is executed; until then it is the launcher.
+		if err := w.answer(); !errors.Is(err, io.EOF) {
+			return err
+		}
+		return nil
+	})
+	_ = w.socket.Close()
 	return err
 }
 
-// close ends a waiting launcher process.
-func (w *waiting) close() {
+// close ends the launcher process, which may be stopped, and waits until it is reaped.
+func (w *waiting) close() error {
 	_ = w.socket.Close()
-	<-w.process.ended
+	_ = w.kill() // fails if it has ended
+	if !w.process.reaped(w.host.kills) {
+		return fmt.Errorf("the launcher (process %d) does not end, even when killed", w.process.PID)
+	}
+	return nil
+}
+
+// reaped waits until a process that this rooftop started is reaped, and reports whether it is.
+func (p *process) reaped(within time.Duration) bool {
+	t := time.NewTimer(within)
+	defer t.Stop()
+	select {
+	case <-p.ended:
+		return true
+	case <-t.C:
+		return false
+	}
 }
 
 // adopt returns a process for one that this rooftop did not start.

@@ -87,7 +87,7 @@ func (s *owned) restore() error {
 	if err := s.down(); err != nil {
 		return err
 	}
-	if err := s.up(s.kept, s.keptName); err != nil {
+	if err := s.up(context.Background(), s.kept, s.keptName); err != nil {
 		return err
 	}
 	s.changes = nil

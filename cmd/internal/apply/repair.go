@@ -211,7 +211,7 @@ func (r *Repair) answers(ctx context.Context, o *owned, l *Left) bool {
 
 // putBack stops the servers of the run and starts the kept launch.
 func (r *Repair) putBack(ctx context.Context, s *serverdir.Store, o *owned, l *Left) error {
-	if err := o.rehearse(o.kept); err != nil {
+	if err := o.rehearse(ctx, o.kept); err != nil {
 		return fmt.Errorf("the server cannot be started: %s", o.kept.Hide(err.Error()))
 	}
 	defer o.kept.Unstage()
@@ -250,7 +250,7 @@ func (r *Repair) putBack(ctx context.Context, s *serverdir.Store, o *owned, l *L
 	if err := l.files(s, o); err != nil {
 		return err
 	}
-	if err := o.up(o.kept, o.keptName); err != nil {
+	if err := o.up(ctx, o.kept, o.keptName); err != nil {
 		return r.failed(s, o, err)
 	}
 	if err := o.await(ctx); err != nil {

@@ -69,7 +69,7 @@ func (h *host) stop(p *process, at netip.AddrPort, grace time.Duration) error {
 	}
 	if len(left) > 0 {
 		h.signalAll(p, left, syscall.SIGKILL)
-		if left = h.waitFor(p, killWithin, nil); len(left) > 0 {
+		if left = h.waitFor(p, h.kills, nil); len(left) > 0 {
 			return fmt.Errorf("%s does not end, even when killed", listed(left))
 		}
 	}
@@ -98,11 +98,8 @@ func (h *host) engines(p *process) (pids []int) {
 // be nil, returns true. It returns the processes that still run.
 func (h *host) waitFor(p *process, within time.Duration, enough func(left []proc.Process) bool) []proc.Process {
 	for deadline := time.Now().Add(within); ; {
-		left := h.alive(p)
+		left := h.unreaped(p, h.alive(p))
 		if len(left) == 0 {
-			if p.ended != nil {
-				<-p.ended // reaped
-			}
 			return nil
 		}
 		if !time.Now().Before(deadline) || enough != nil && enough(left) {
@@ -110,6 +107,19 @@ func (h *host) waitFor(p *process, within time.Duration, enough func(left []proc
 		}
 		time.Sleep(stopPoll)
 	}
+}
+
+// unreaped adds the launch process to the ones that run if this rooftop started it and its other
+// threads still run: the kernel then shows it as a zombie, but does not let it be reaped.
+func (h *host) unreaped(p *process, left []proc.Process) []proc.Process {
+	if len(left) > 0 || p.ended == nil || p.reaped(stopPoll) {
+		return left
+	}
+	if one, err := h.fs.Find(p.PID); err == nil && one.Ticks == p.Ticks {
+		return []proc.Process{one}
+	}
+	p.reaped(h.kills) // it is being reaped
+	return nil
 }
 
 // free waits until the port of an ended server is free.
@@ -122,10 +132,10 @@ func (h *host) free(at netip.AddrPort) error {
 }
 
 // holders lists the processes that listen at an address, as proc.FS.Holders does, but retries
-// for killWithin if the port is in use and no process is visible: the kernel ends a
+// for h.kills if the port is in use and no process is visible: the kernel ends a
 // program's other threads, and closes its sockets, after its first thread.
 func (h *host) holders(at netip.AddrPort) (pids []int, listening bool, err error) {
-	for deadline := time.Now().Add(killWithin); ; time.Sleep(stopPoll) {
+	for deadline := time.Now().Add(h.kills); ; time.Sleep(stopPoll) {
 		pids, listening, err = h.fs.Holders(at)
 		if err != nil || !listening || len(pids) > 0 || time.Now().After(deadline) {
 			return pids, listening, err
