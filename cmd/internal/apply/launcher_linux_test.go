@@ -79,15 +79,15 @@ func faulty(t *testing.T, fault, step string) string {
 	return path
 }
 
-// childless checks that this process has no launcher left.
-func childless(t *testing.T, h *host) {
+// noneLeft checks that no process runs a program of [faulty].
+func noneLeft(t *testing.T, h *host, program string) {
 	t.Helper()
 	tree, err := h.fs.Tree(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, one := range tree {
-		if h.isLauncher(one.PID) {
+		if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", one.PID)); exe == program {
 			t.Errorf("process %d is a launcher that is left", one.PID)
 		}
 	}
@@ -109,6 +109,7 @@ func TestALauncherThatDiesOrStops(t *testing.T) {
 	for fault := range faults {
 		for _, step := range []string{stepStart, stepLaunch, stepAnswer, stepGo} {
 			t.Run(fault+" at "+step, func(t *testing.T) {
+				t.Parallel()
 				e, port := started(t, newNotebook(t), "--max-num-seqs", "4")
 				before := stateOf(t, port)
 				broken, sound := faulty(t, fault, step), e.self
@@ -144,7 +145,7 @@ func TestALauncherThatDiesOrStops(t *testing.T) {
 				if after := stateOf(t, port); !slices.Equal(after.Args, before.Args) {
 					t.Errorf("the server runs %q, want %q", after.Args, before.Args)
 				}
-				childless(t, e.host)
+				noneLeft(t, e.host, broken)
 			})
 		}
 	}
@@ -152,18 +153,19 @@ func TestALauncherThatDiesOrStops(t *testing.T) {
 
 // A revert whose launchers are all stopped ends too, with a sentence.
 func TestALauncherThatStopsInARevert(t *testing.T) {
+	t.Parallel()
 	e, _ := started(t, newNotebook(t), "--max-num-seqs", "4")
-	sound := e.self
+	sound, broken := e.self, faulty(t, "stopped", stepStart)
 	e.plan.Progress = func(text string) {
 		if strings.HasPrefix(text, "stopping") {
-			e.self, e.launches = faulty(t, "stopped", stepStart), launcherShort
+			e.self, e.launches = broken, launcherShort
 		}
 	}
 	got := e.Apply(t.Context(), slots(4, 8))
 	if got.Back || strings.Count(got.Err, "did not answer within") != 2 || !strings.Contains(got.Err, "and it could not be put back") {
 		t.Errorf("%+v", got)
 	}
-	childless(t, e.host)
+	noneLeft(t, e.host, broken)
 	e.plan.Progress, e.self, e.launches = nil, sound, launcherLong
 	if got := e.Apply(t.Context(), back()); got.Err != "" {
 		t.Errorf("the next revert: %+v", got)
@@ -207,13 +209,15 @@ func TestALauncherThatStopsOnceRecorded(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			n := &observedNotebook{notebook: newNotebook(t)}
 			e, port := started(t, n.notebook, "--max-num-seqs", "4")
 			e.plan.Journal, e.launches = n, launcherLong
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
+			launched := 0
 			n.started = func(p journal.Process) {
-				n.started = nil // the restore is undisturbed
+				launched, n.started = p.PID, nil // the restore is undisturbed
 				e.plan.Progress = func(text string) {
 					if strings.HasPrefix(text, "putting") {
 						e.launches = launcherLong
@@ -237,7 +241,9 @@ func TestALauncherThatStopsOnceRecorded(t *testing.T) {
 			if now := slotsOf(stateOf(t, port)); now != slots {
 				t.Errorf("the server has %s slots, want %s", now, slots)
 			}
-			childless(t, e.host)
+			if gone(launched) != (c.want != "") {
+				t.Errorf("the launcher (process %d) has ended: %v", launched, gone(launched))
+			}
 		})
 	}
 }
@@ -252,6 +258,7 @@ func slowly(e *Exec, pid int, _ func()) {
 // A change that is canceled does not wait for a launcher that is stopped, and a launch that does not fit into
 // the socket does not either.
 func TestALauncherThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	h, err := newHost(testGrace)
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +279,7 @@ func TestALauncherThatDoesNotRead(t *testing.T) {
 	if err := h.rehearse(t.Context(), l); err != nil {
 		t.Errorf("stopped after it was ready: %v", err)
 	}
-	childless(t, h)
+	noneLeft(t, h, h.self)
 }
 
 // A launcher that is killed, stopped, or stopped and continued as soon as it is seen leaves the server with
@@ -312,13 +319,13 @@ func TestALauncherAtAnyInstant(t *testing.T) {
 			if now := slotsOf(stateOf(t, port)); got.Err != "" || now != "4" {
 				t.Errorf("%+v after %+v, with %s slots", got, applied, now)
 			}
-			childless(t, e.host)
 		})
 	}
 }
 
 // A process whose first thread has ended is a zombie that nobody can reap before its other threads end.
 func TestStopWaitsForAllThreads(t *testing.T) {
+	t.Parallel()
 	h, err := newHost(testGrace)
 	if err != nil {
 		t.Fatal(err)

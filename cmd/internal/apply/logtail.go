@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 )
 
 // maxTail is the most bytes read from the end of a log, more than the tracebacks of all
@@ -14,7 +16,7 @@ const maxTail = 256 << 10
 
 // openLog opens a log for appending; only its owner can read it.
 func openLog(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return launcher.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
 // openServerLog opens the log of a server in its directory.

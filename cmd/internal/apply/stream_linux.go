@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 )
 
 // openStream opens the target of a process's standard stream again. It returns nil without
@@ -24,7 +26,7 @@ func openStream(pid, fd int, target string) (*os.File, error) {
 		if fd == 0 {
 			mode = os.O_RDONLY
 		}
-		return os.OpenFile(path, mode, 0)
+		return launcher.OpenFile(path, mode, 0)
 	}
 	if f, err := duplicate(pid, fd, target); err == nil {
 		return f, nil
@@ -36,7 +38,7 @@ func openStream(pid, fd int, target string) (*os.File, error) {
 	if fd == 0 {
 		mode = unix.O_RDONLY
 	}
-	// Opening a pipe without a reader or writer would block forever.
+	// Opening a pipe without a reader or writer would block without end.
 	opened, err := unix.Open(path, mode|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,22 +18,46 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
+// OpenFile opens a regular file. It refuses anything else, such as a FIFO, whose other end may
+// keep whoever opens it waiting.
+func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
+	file, err := os.OpenFile(path, flag|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
+	if errors.Is(err, unix.ENXIO) { // a FIFO that nobody reads
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	} else if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err == nil {
+		err = unix.SetNonblock(int(file.Fd()), false) // a server inherits the flag
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
 // ReadFile reads a regular configuration file of at most launch.MaxConfigBytes, with the
 // attributes that a restore needs.
 func ReadFile(path string) (File, error) {
-	info, err := os.Stat(path)
+	file, err := OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return File{}, err
 	}
-	if !info.Mode().IsRegular() {
-		return File{}, fmt.Errorf("%s is not a regular file", path)
-	}
-	if info.Size() > launch.MaxConfigBytes {
-		return File{}, fmt.Errorf("%s has %d bytes, more than the %d of any real one", path, info.Size(), launch.MaxConfigBytes)
-	}
-	data, err := os.ReadFile(path)
+	defer file.Close()
+	info, err := file.Stat()
 	if err != nil {
 		return File{}, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, launch.MaxConfigBytes+1))
+	if err != nil {
+		return File{}, err
+	}
+	if len(data) > launch.MaxConfigBytes {
+		return File{}, fmt.Errorf("%s has %d bytes, more than the %d of any real one", path, max(info.Size(), int64(len(data))), launch.MaxConfigBytes)
 	}
 	f := File{Path: path, Mode: uint32(info.Mode().Perm()), Data: data, Time: info.ModTime(), UID: -1, GID: -1}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -43,11 +68,8 @@ func ReadFile(path string) (File, error) {
 
 // Unchanged reports whether the file on the disk has these bytes.
 func (f *File) Unchanged() (bool, error) {
-	data, err := os.ReadFile(f.Path)
-	if err != nil {
-		return false, err
-	}
-	return bytes.Equal(data, f.Data), nil
+	have, err := ReadFile(f.Path)
+	return err == nil && bytes.Equal(have.Data, f.Data), err
 }
 
 // StagedPath returns the temporary name of a file that will replace target. It is always the
@@ -135,7 +157,7 @@ func (f *File) staged(temp string) bool {
 	if err != nil || !f.Equal(&have) || f.UID >= 0 && (f.UID != have.UID || f.GID != have.GID) {
 		return false
 	}
-	file, err := os.Open(temp)
+	file, err := OpenFile(temp, os.O_RDONLY, 0)
 	if err != nil {
 		return false
 	}

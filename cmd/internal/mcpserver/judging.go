@@ -16,6 +16,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/cmd/internal/pastruns"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/engine"
@@ -182,14 +183,7 @@ func (s *Server) measuredBy(ctx context.Context, name string) (*past.Measurement
 
 // recording reads a recording, as replay does.
 func (s *Server) recording(ctx context.Context, path string) (*past.Measurement, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a file", path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
+	f, err := launcher.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package binary
 import (
 	"fmt"
 	"os"
+	"syscall"
 )
 
 // Reopen opens the file that the image was read from again, to attach to it. It fails if the
@@ -10,7 +11,7 @@ import (
 // the middle of instructions, and a probe there kills any process that runs them. An image that
 // was not read from a file is opened without these checks.
 func (i *Image) Reopen() (*os.File, error) {
-	f, err := os.Open(i.Open)
+	f, err := os.OpenFile(i.Open, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO may have taken its place
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", i.Path, plain(err))
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
@@ -169,7 +170,7 @@ func openRegular(path string) (*os.File, error) {
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, errNotELF
 	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO may have taken its place
 	return f, plain(err)
 }
 

@@ -1,0 +1,66 @@
+package launcher
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/engine/launch"
+)
+
+// Files that are replaced by what never ends or never begins are refused, and do not hang a change or a revert.
+func TestFilesThatAreNone(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "server.yaml")
+	if err := os.WriteFile(path, []byte("port: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaced := map[string]func() error{
+		"a FIFO":    func() error { return syscall.Mkfifo(path, 0o600) },
+		"a device":  func() error { return os.Symlink("/dev/zero", path) },
+		"a folder":  func() error { return os.Mkdir(path, 0o700) },
+		"too large": func() error { return os.WriteFile(path, make([]byte, launch.MaxConfigBytes+1), 0o600) },
+	}
+	for name, replace := range replaced {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := replace(); err != nil {
+			t.Fatal(err)
+		}
+		want := path + " is not a regular file"
+		if name == "too large" {
+			want = path + " has "
+		}
+		if _, err := ReadFile(path); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s is read: %v", name, err)
+		}
+		if same, err := f.Unchanged(); err == nil || same {
+			t.Errorf("%s is unchanged: %v, %v", name, same, err)
+		}
+		if name == "too large" || name == "a folder" {
+			continue
+		}
+		if _, err := OpenFile(path, os.O_WRONLY|os.O_APPEND, 0); err == nil {
+			t.Errorf("%s is opened for writing", name)
+		}
+	}
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Replace(); err != nil {
+		t.Errorf("replace a FIFO: %v", err)
+	}
+	if same, err := f.Unchanged(); err != nil || !same {
+		t.Errorf("replaced: %v, %v", same, err)
+	}
+}
