@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
@@ -217,11 +218,23 @@ func (h *Managed) recordKeptValues(a loop.Apply) {
 // keptRuns reports whether the kept configuration runs, as far as is known.
 func (h *Managed) keptRuns() bool { return len(h.runs) == 0 && !h.lost }
 
+// managerWithin limits a change by a manager, beside patience times the time of a start: all of them have
+// shorter limits, except for what systemd makes of a restart.
+const managerWithin = 20 * time.Minute
+
+// made has a manager make a change, which w, which may be nil, watches.
+func (r Readiness) made(ctx context.Context, by manager.Manager, c *manager.Change, w *restartWatch) error {
+	within := managerWithin + patience*r.within()
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("%s did not finish within %v", by.Name(), within))
+	defer cancel()
+	return watched(ctx, w, func() error { return by.Make(ctx, c) })
+}
+
 // make has the manager make a change, and waits until the watch has seen a restart and the server is
 // ready. Without a watch the server need not have been restarted.
 func (h *Managed) make(ctx context.Context, c *manager.Change, w *restartWatch) error {
 	h.plan.report(h.by.Steps(c)[0])
-	if err := watched(ctx, w, func() error { return h.by.Make(ctx, c) }); errors.Is(err, manager.ErrRestored) {
+	if err := h.plan.Ready.made(ctx, h.by, c, w); errors.Is(err, manager.ErrRestored) {
 		w = nil
 	} else if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/collect/probe"
 	"github.com/rooftop-dev/rooftop/engine"
@@ -341,14 +342,14 @@ func (l *Left) stream(i int) *os.File {
 			}
 		}
 	}
-	if info, err := os.Stat(target); err != nil || !info.Mode().IsRegular() || !filepath.IsAbs(target) {
+	if !filepath.IsAbs(target) {
 		return nil
 	}
 	flags := os.O_WRONLY | os.O_APPEND
 	if i == 0 {
 		flags = os.O_RDONLY
 	}
-	f, err := os.OpenFile(target, flags, 0)
+	f, err := launcher.OpenFile(target, flags, 0)
 	if err != nil {
 		return nil
 	}
@@ -402,7 +403,7 @@ func (r *Repair) callManager(ctx context.Context, s *serverdir.Store, l *Left) e
 		}
 		defer w.close()
 	}
-	if err = watched(ctx, w, func() error { return by.Make(ctx, c) }); errors.Is(err, manager.ErrRestored) {
+	if err = ready.made(ctx, by, c, w); errors.Is(err, manager.ErrRestored) {
 		w, err = nil, nil
 	}
 	if err == nil {

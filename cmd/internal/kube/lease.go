@@ -18,7 +18,8 @@ const (
 
 // Times of a lease.
 const (
-	leaseFor   = time.Minute // without a renewal
+	leaseFor   = time.Minute      // without a renewal
+	leaseMost  = 10 * time.Minute // of one that something else wrote
 	leaseRenew = 20 * time.Second
 	leasePoll  = 2 * time.Second
 	// leaseRelease limits the end of a lease.
@@ -56,7 +57,10 @@ type leased struct {
 	} `json:"spec"`
 }
 
-func (s *leased) lasts() time.Duration { return time.Duration(s.Spec.Seconds) * time.Second }
+// lasts returns how long a lease lasts without a renewal: a minute, unless somebody else wrote it.
+func (s *leased) lasts() time.Duration {
+	return min(time.Duration(s.Spec.Seconds)*time.Second, leaseMost)
+}
 
 // list is the path of leases.
 func (l *Lease) list() string {

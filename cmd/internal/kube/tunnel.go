@@ -81,7 +81,7 @@ func (t *Tunnel) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.conn != nil {
-		_ = t.conn.Close()
+		shut(t.conn)
 	}
 }
 
@@ -138,7 +138,23 @@ func (t *Tunnel) drop(conn httpstream.Connection) {
 		t.conn = nil
 	}
 	t.mu.Unlock()
-	_ = conn.Close()
+	shut(conn)
+}
+
+// shutWithin is how long the end of a connection may take, which sends a last message.
+const shutWithin = 2 * time.Second
+
+// shut closes a connection. It leaves one behind whose other end takes no messages any more.
+func shut(conn httpstream.Connection) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = conn.Close()
+	}()
+	select {
+	case <-done:
+	case <-time.After(shutWithin):
+	}
 }
 
 // current returns the connection to a pod, the port of the server, and the number of a new request.
@@ -185,7 +201,7 @@ func (t *Tunnel) connect(ctx context.Context) error {
 		}
 		at := t.w.client.Post().AbsPath("/api/v1/namespaces/" + t.w.Namespace + "/pods/" + pod.Metadata.Name + "/portforward").URL()
 		dialer := spdy.NewDialer(upgrade, &http.Client{Transport: transport}, http.MethodPost, at)
-		conn, protocol, err := dialed(dialer)
+		conn, protocol, err := dialed(ctx, dialer)
 		if err == nil && protocol != forwardProtocol {
 			err = fmt.Errorf("it offers the protocol %q in place of %s", protocol, forwardProtocol)
 		}
@@ -289,8 +305,8 @@ func (t *Tunnel) pod(ctx context.Context) (*Pod, error) {
 // connectWithin limits a connection to a pod, which takes long on a busy node.
 const connectWithin = 20 * time.Second
 
-// dialed connects to a pod, which the library does without a limit in time.
-func dialed(d httpstream.Dialer) (httpstream.Connection, string, error) {
+// dialed connects to a pod, which the library does without a limit in time and without a context.
+func dialed(ctx context.Context, d httpstream.Dialer) (httpstream.Connection, string, error) {
 	type result struct {
 		conn     httpstream.Connection
 		protocol string
@@ -301,16 +317,18 @@ func dialed(d httpstream.Dialer) (httpstream.Connection, string, error) {
 		conn, protocol, err := d.Dial(forwardProtocol)
 		done <- result{conn, protocol, err}
 	}()
+	limited, cancel := context.WithTimeoutCause(ctx, connectWithin, fmt.Errorf("no answer within %v", connectWithin))
+	defer cancel()
 	select {
 	case r := <-done:
 		return r.conn, r.protocol, r.err
-	case <-time.After(connectWithin):
+	case <-limited.Done():
 		go func() {
 			if r := <-done; r.err == nil {
 				_ = r.conn.Close()
 			}
 		}()
-		return nil, "", fmt.Errorf("no answer within %v", connectWithin)
+		return nil, "", context.Cause(limited)
 	}
 }
 

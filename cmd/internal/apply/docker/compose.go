@@ -70,11 +70,11 @@ func (s *service) find(ctx context.Context) error {
 	c.known.Compose = s.compose
 	s.compose.Env, _ = s.split(os.Environ())
 	for _, file := range slices.Backward(s.compose.Files) {
-		text, err := os.ReadFile(file)
+		read, err := launcher.ReadFile(file)
 		if err != nil {
 			return fmt.Errorf("the Compose file of the container %s cannot be read: %w", c.Name(), err)
 		}
-		command, err := commandOf(text, s.compose.Service)
+		command, err := commandOf(read.Data, s.compose.Service)
 		if err != nil {
 			return fmt.Errorf("the Compose file %s cannot be read: %w", file, err)
 		}
@@ -111,6 +111,8 @@ func (s *service) find(ctx context.Context) error {
 // installed returns the command of an installed Compose.
 func (s *service) installed(ctx context.Context) ([]string, error) {
 	found := ""
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	for _, command := range [][]string{{"docker", "compose"}, {"docker-compose"}} {
 		said, err := s.run(ctx, nil, append(slices.Clone(command), "version", "--short"), nil)
 		if err != nil {
@@ -142,8 +144,8 @@ var variable = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 func (s *service) split(environ []string) (project, others []string) {
 	named := map[string]bool{}
 	for _, file := range s.compose.Files {
-		text, _ := os.ReadFile(file) // Compose says why it cannot be read
-		for _, name := range variable.FindAllString(string(text), -1) {
+		read, _ := launcher.ReadFile(file) // Compose says why it cannot be read
+		for _, name := range variable.FindAllString(string(read.Data), -1) {
 			named[name] = true
 		}
 	}
@@ -169,13 +171,23 @@ func (s *service) environ() []string {
 	return slices.Concat(others, s.compose.Env)
 }
 
-// run runs a program.
+// endWithin is the time of a program from SIGTERM to SIGKILL. Tests change it.
+var endWithin = 10 * time.Second
+
+// run runs a program and what that starts, until ctx ends.
 func run(ctx context.Context, env, argv []string, stdin []byte) ([]byte, error) {
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, bytes.NewReader(stdin), &out, &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for rooftop
-	if err := cmd.Run(); err != nil {
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = endWithin
+	err := cmd.Run()
+	if ctx.Err() != nil && cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the remaining processes of its group
+		return nil, fmt.Errorf("%s: %w", strings.Join(argv[:min(2, len(argv))], " "), context.Cause(ctx))
+	}
+	if err != nil {
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 		return nil, fmt.Errorf("%s: %s (%w)", strings.Join(argv[:min(2, len(argv))], " "), lines[len(lines)-1], err)
 	}
@@ -190,6 +202,11 @@ func (s *service) call(ctx context.Context, text []byte, args ...string) ([]byte
 			file = "-"
 		}
 		argv = append(argv, "--file", file)
+	}
+	if args[0] != "up" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("it did not end within %v", answerWithin))
+		defer cancel()
 	}
 	return s.run(ctx, s.environ(), append(argv, args...), text)
 }
@@ -228,7 +245,8 @@ func (s *service) Steps(change *manager.Change) []string {
 func (s *service) Make(ctx context.Context, change *manager.Change) error {
 	s.started = ""
 	// Compose finishes what it has begun, so that this waits for it.
-	whole := context.WithoutCancel(ctx)
+	whole, cancel := bounded(ctx)
+	defer cancel()
 	var err error
 	if len(change.All) == 0 {
 		s.runs = nil
@@ -301,11 +319,11 @@ func (s *service) keptFile() (launcher.File, error) {
 // ours returns an error if somebody else changed the file: it is neither as it is kept, nor as rooftop wrote it,
 // nor has it the changes of a rooftop that was killed.
 func (s *service) ours(kept []byte, trial []engine.Change) error {
-	now, err := os.ReadFile(s.compose.Path)
-	if err != nil || bytes.Equal(now, kept) || s.wrote != nil && bytes.Equal(now, s.wrote) {
+	now, err := launcher.ReadFile(s.compose.Path)
+	if err != nil || bytes.Equal(now.Data, kept) || s.wrote != nil && bytes.Equal(now.Data, s.wrote) {
 		return err
 	}
-	if text, err := withChanges(kept, s.compose.Service, s.compose.Entrypoint, trial); err == nil && bytes.Equal(now, text) {
+	if text, err := withChanges(kept, s.compose.Service, s.compose.Entrypoint, trial); err == nil && bytes.Equal(now.Data, text) {
 		return nil
 	}
 	return fmt.Errorf("somebody changed %s meanwhile: set command: of the service %s there to what it is in %s, remove that and run %s", s.compose.Path, s.compose.Service, s.aside(), s.upCommand())
@@ -343,12 +361,12 @@ func (s *service) check(ctx context.Context, before, after []byte, argv []string
 
 // putBack gives the file as it was its name again.
 func (s *service) putBack(change *manager.Change) error {
-	kept, err := os.ReadFile(s.aside())
+	kept, err := launcher.ReadFile(s.aside())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = s.ours(kept, engine.InverseChanges(change.Changes))
+		err = s.ours(kept.Data, engine.InverseChanges(change.Changes))
 	}
 	if err == nil {
 		err = os.Rename(s.aside(), s.compose.Path)

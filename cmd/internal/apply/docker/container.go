@@ -114,7 +114,8 @@ func (c *Container) target(changes []engine.Change) (*launcher.Launch, error) {
 func (c *Container) Make(ctx context.Context, change *manager.Change) error {
 	c.started = ""
 	// Docker finishes what it has begun, so that this waits for it.
-	whole := context.WithoutCancel(ctx)
+	whole, cancel := bounded(ctx)
+	defer cancel()
 	if len(change.All) == 0 {
 		c.runs = nil
 		return c.revert(whole, change)
@@ -277,7 +278,7 @@ var lateWithin = 5 * time.Second
 
 // awaitTrial waits for the container of a change that may be created yet: until then it has no name to be found by.
 func (c *Container) awaitTrial(ctx context.Context) {
-	for deadline := time.Now().Add(lateWithin); time.Now().Before(deadline); time.Sleep(removePoll) {
+	for deadline := time.Now().Add(lateWithin); time.Now().Before(deadline) && ctx.Err() == nil; time.Sleep(removePoll) {
 		if _, err := c.inspect(ctx, c.trialName(), false); !missing(err) {
 			return
 		}

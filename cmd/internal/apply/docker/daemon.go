@@ -32,8 +32,17 @@ const defaultHost = "unix:///var/run/docker.sock"
 // maxAnswer limits an answer of Docker, in bytes.
 const maxAnswer = 16 << 20
 
-// callWithin limits a call. The longest stops a container, which may take as long as that is configured.
+// callWithin limits a call, and a change or a revert as a whole. The longest call stops a container, which may
+// take as long as that is configured.
 const callWithin = 15 * time.Minute
+
+// answerWithin limits a question, which changes nothing. Tests change it.
+var answerWithin = 2 * time.Minute
+
+// bounded limits calls whose answers a change or a revert waits for although its run is over.
+func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), callWithin, fmt.Errorf("Docker did not finish within %v", callWithin))
+}
 
 // newDaemon returns the daemon of a host; "" stands for DOCKER_HOST or the default. It connects to nothing.
 func newDaemon(host string) *daemon {
@@ -88,6 +97,11 @@ func (d *daemon) call(ctx context.Context, method, path string, query url.Values
 
 // send sends one request.
 func (d *daemon) send(ctx context.Context, method, path string, body io.Reader) (http.Header, []byte, error) {
+	if method == http.MethodGet {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("no answer from Docker at %s within %v", d.host, answerWithin))
+		defer cancel()
+	}
 	req, err := http.NewRequestWithContext(ctx, method, "http://docker"+path, body)
 	if err != nil {
 		return nil, nil, err
@@ -110,7 +124,9 @@ func (d *daemon) send(ctx context.Context, method, path string, body io.Reader) 
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	} else if err != nil {
 		return nil, nil, fmt.Errorf("the answer of Docker was cut off: %w", err)
 	}
 	if resp.StatusCode >= http.StatusBadRequest {

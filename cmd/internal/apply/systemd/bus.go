@@ -3,12 +3,14 @@ package systemd
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
@@ -16,28 +18,61 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/serverlog"
 )
 
+// Limits of answers of systemd, which may be stopped. Tests change them.
+var (
+	answerWithin = 25 * time.Second // as systemctl waits
+	reloadWithin = 90 * time.Second // as systemctl waits for a reload of all units
+)
+
+// limited limits a call of systemd.
+func limited(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, within, errSilent)
+}
+
+// errSilent is the cause of a call that systemd did not answer in time.
+var errSilent = errors.New("it did not answer in time")
+
 // connect connects to the manager of the unit; a machine need not run a message bus for that.
 func (u *Unit) connect(ctx context.Context) (*dbus.Conn, error) {
 	if u.conn != nil && u.conn.Connected() {
 		return u.conn, nil
 	}
-	ctx = context.WithoutCancel(ctx) // the connection outlives a call
+	// The connection outlives the call, whose end closes it until systemd has answered.
+	asked, cancel := limited(ctx, answerWithin)
+	defer cancel()
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	answered := context.AfterFunc(asked, end)
 	var err error
 	if u.unit.UID < 0 {
-		u.conn, err = dbus.NewWithContext(ctx)
-	} else if u.conn, err = dbus.NewConnection(privateUserBus); err != nil {
-		u.conn, err = dbus.NewUserConnectionContext(ctx)
+		u.conn, err = dbus.NewWithContext(life)
+	} else if u.conn, err = dbus.NewConnection(func() (*godbus.Conn, error) { return privateUserBus(life) }); err != nil && asked.Err() == nil {
+		u.conn, err = dbus.NewUserConnectionContext(life)
+	}
+	if !answered() {
+		err = context.Cause(asked)
 	}
 	if err != nil {
+		end()
 		u.conn = nil
 		return nil, fmt.Errorf("systemd does not answer: %w", err)
 	}
 	return u.conn, nil
 }
 
-// privateUserBus connects to the service manager of this user without a message bus.
-func privateUserBus() (*godbus.Conn, error) {
-	conn, err := godbus.Dial("unix:path=" + os.Getenv("XDG_RUNTIME_DIR") + "/systemd/private")
+// reload has systemd read its files.
+func (u *Unit) reload(ctx context.Context, conn *dbus.Conn) error {
+	ctx, cancel := limited(ctx, reloadWithin)
+	defer cancel()
+	err := conn.ReloadContext(ctx)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("reload systemd: %w", context.Cause(ctx))
+	}
+	return err
+}
+
+// privateUserBus connects to the service manager of this user without a message bus, until ctx ends.
+func privateUserBus(ctx context.Context) (*godbus.Conn, error) {
+	conn, err := godbus.Dial("unix:path="+os.Getenv("XDG_RUNTIME_DIR")+"/systemd/private", godbus.WithContext(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +111,8 @@ var prefixes = []struct{ name, prefix string }{
 
 // execStart reads the only command of the unit.
 func (u *Unit) execStart(ctx context.Context, conn *dbus.Conn) (execStart, error) {
+	ctx, cancel := limited(ctx, answerWithin)
+	defer cancel()
 	property, err := conn.GetServicePropertyContext(ctx, u.Name(), "ExecStartEx")
 	if err != nil {
 		return execStart{}, fmt.Errorf("systemd does not say what %s starts: %w", u.Name(), err)
@@ -122,6 +159,8 @@ func (s state) runs() bool {
 
 // state reads how the unit is.
 func (u *Unit) state(ctx context.Context, conn *dbus.Conn) (state, error) {
+	ctx, cancel := limited(ctx, answerWithin)
+	defer cancel()
 	unit, err := conn.GetAllPropertiesContext(ctx, u.Name())
 	if err != nil {
 		return state{}, fmt.Errorf("systemd does not describe %s: %w", u.Name(), err)
@@ -169,7 +208,11 @@ func (u *Unit) log(ctx context.Context) []byte {
 	if u.unit.UID >= 0 {
 		args = append([]string{"--user"}, args...)
 	}
-	text, err := exec.CommandContext(ctx, "journalctl", args...).Output()
+	ctx, cancel := limited(ctx, answerWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "journalctl", args...)
+	cmd.WaitDelay = time.Second
+	text, err := cmd.Output()
 	if err != nil {
 		return nil
 	}

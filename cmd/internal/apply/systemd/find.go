@@ -37,7 +37,10 @@ func (u *Unit) learn(ctx context.Context, process *launcher.Launch, mainPID int)
 	if err != nil {
 		return err
 	}
-	unit, err := conn.GetAllPropertiesContext(ctx, u.Name())
+	asked, cancel := limited(ctx, answerWithin)
+	defer cancel()
+	defer context.AfterFunc(asked, conn.Close)() // a call of the library takes no context
+	unit, err := conn.GetAllPropertiesContext(asked, u.Name())
 	if err != nil {
 		return fmt.Errorf("systemd does not describe %s: %w", u.Name(), err)
 	}

@@ -106,9 +106,11 @@ func (u *Unit) Make(ctx context.Context, c *manager.Change) error {
 	}
 	u.runs, u.invocation = target, ""
 	// A unit that failed too often is not started again before this.
-	_ = conn.ResetFailedUnitContext(ctx, u.Name())
+	asked, cancel := limited(ctx, answerWithin)
+	defer cancel()
+	_ = conn.ResetFailedUnitContext(asked, u.Name())
 	done := make(chan string, 1)
-	if _, err := conn.RestartUnitContext(ctx, u.Name(), "replace", done); err != nil {
+	if _, err := conn.RestartUnitContext(asked, u.Name(), "replace", done); err != nil {
 		return fmt.Errorf("restart %s: %w", u.Name(), err)
 	}
 	look := time.NewTicker(connectedPoll)
@@ -151,13 +153,13 @@ func (u *Unit) put(ctx context.Context, conn *dbus.Conn, target *launcher.Launch
 		return err
 	}
 	if err = u.write(u.unit.Trial, u.dropIn(target)); err == nil {
-		err = conn.ReloadContext(ctx)
+		err = u.reload(ctx, conn)
 	}
 	if err == nil && target != nil {
 		err = u.takes(ctx, conn, target)
 	}
 	if err != nil {
-		err = errors.Join(err, u.write(u.unit.Trial, before), conn.ReloadContext(context.WithoutCancel(ctx)))
+		err = errors.Join(err, u.write(u.unit.Trial, before), u.reload(context.WithoutCancel(ctx), conn))
 	}
 	return err
 }
@@ -248,7 +250,7 @@ func (u *Unit) Keep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return conn.ReloadContext(ctx)
+	return u.reload(ctx, conn)
 }
 
 // Busy returns nothing: systemd itself finishes what it has begun.
