@@ -26,6 +26,7 @@ import (
 // still being reverted.
 type Pilot struct {
 	changing chan struct{} // has an element while applier changes the server
+	longest  time.Duration // of a change with what puts the server back; all its waits are shorter
 	applier  apply.Applier
 	journal  serverJournal // nil in a dry run, which writes nothing
 	record   *serverdir.Recorder
@@ -58,7 +59,8 @@ func newPilot(applier apply.Applier, b serverJournal) (*Pilot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pilot{changing: make(chan struct{}, 1), applier: applier, journal: b, past: past, record: serverdir.NewRecorder(b)}, nil
+	usual := Default()
+	return &Pilot{changing: make(chan struct{}, 1), longest: usual.longest(), applier: applier, journal: b, past: past, record: serverdir.NewRecorder(b)}, nil
 }
 
 // Journalled returns the [RunName] of the run; "" if it has no journal.
@@ -93,14 +95,22 @@ func (p *Pilot) Attaching(attach func(context.Context) (*session.Server, error))
 	}
 }
 
-// change waits until the applier is free, and takes it until the returned function is called.
-func (p *Pilot) change() (done func()) {
-	p.changing <- struct{}{}
-	return func() { <-p.changing }
+// change waits until the applier is free or ctx ends, and takes it until the returned function is called.
+func (p *Pilot) change(ctx context.Context) (done func(), err error) {
+	select {
+	case p.changing <- struct{}{}:
+		return func() { <-p.changing }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("another change of the server is still under way: %w", context.Cause(ctx))
+	}
 }
 
 func (p *Pilot) startCanary(ctx context.Context, a loop.StartCanary) (session.Canary, error) {
-	defer p.change()()
+	done, err := p.change(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	return p.beside(ctx, a)
 }
 
@@ -109,7 +119,11 @@ func (p *Pilot) apply(ctx context.Context, a loop.Apply) loop.Applied {
 	if p.dry {
 		return loop.Applied{Err: errDry, Back: true}
 	}
-	defer p.change()()
+	done, err := p.change(ctx)
+	if err != nil {
+		return loop.Applied{Err: err.Error()}
+	}
+	defer done()
 	if p.broken != nil {
 		return loop.Applied{Err: "no further change is made: " + p.broken.Error(), Back: true}
 	}
@@ -183,7 +197,13 @@ func (p *Pilot) end(ctx context.Context, s *loop.Snapshot) error {
 	if p == nil || p.dry {
 		return nil
 	}
-	defer p.change()()
+	limited, cancel := context.WithTimeoutCause(ctx, p.longest, fmt.Errorf("it did not end within %v", p.longest))
+	defer cancel()
+	done, err := p.change(limited)
+	if err != nil { // the applier and the journal are in use
+		return fmt.Errorf("%w; 'rooftop recover' shows what is left and restores the server", err)
+	}
+	defer done()
 	var errs []error
 	if state := p.journal.State(); !state.Settled() && p.broken == nil {
 		if r := p.applier.Apply(ctx, p.revert(s)); r.Err != "" && !r.Back {
@@ -241,6 +261,9 @@ const stopWithin = 3 * time.Minute
 // Within returns the longest time of a change: a start that fails and the start that
 // reverts it.
 func (o *Options) Within() time.Duration { return 2*o.start + stopWithin }
+
+// longest returns a time that no change exceeds with what puts the server back, which has more patience.
+func (o *Options) longest() time.Duration { return 2 * o.Within() }
 
 // RecoverText explains how to restore the server after rooftop was stopped at once.
 const RecoverText = "stopped at once: the server may not run the kept configuration; 'rooftop recover' shows what was left and restores the server"

@@ -169,6 +169,7 @@ func (o *taking) start(ctx context.Context, w *cli.World, applier *apply.Exec, s
 	if err == nil {
 		var p *Pilot
 		if p, err = newPilot(applier, store); err == nil {
+			p.longest = o.auto.longest()
 			p.left = func() string { return describeRunning(applier) }
 			return p, nil
 		}
@@ -225,7 +226,7 @@ func (o *taking) takeRunning(ctx context.Context, w *cli.World, l *attach.Locato
 				p, err = newPilot(applier, store)
 			}
 			if err == nil {
-				p.beside = o.canary(applier)
+				p.beside, p.longest = o.canary(applier), o.auto.longest()
 				remarks(w, applier)
 				return p, nil
 			}
