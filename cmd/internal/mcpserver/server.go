@@ -116,10 +116,13 @@ var errGone = errors.New("the client has gone")
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	s.life, s.end = context.WithCancelCause(ctx)
 	defer s.end(nil)
-	err := s.mcp.Run(s.life, &mcp.IOTransport{Reader: &watched{in, s.end}, Writer: out})
+	err := s.mcp.Run(s.life, &mcp.IOTransport{Reader: &watched{in, s.end}, Writer: &unread{WriteCloser: out, life: s.life, end: s.end}})
 	s.end(errGone)
 	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
 		err = nil
+	}
+	if errors.Is(context.Cause(s.life), errUnread) {
+		err = errUnread
 	}
 	s.calls.Lock() // a change that is canceled is put back first
 	defer s.calls.Unlock()
