@@ -27,8 +27,8 @@ type Command struct {
 // Patience limits one command line: no case waits for anything.
 const Patience = 2 * time.Minute
 
-// Prepare fills an empty directory with the input of cases: the recordings, as links, and a state
-// directory.
+// Prepare fills an empty directory with the input of cases: links to the recordings, and a copy of the
+// state directory, which cases may write to.
 func Prepare(dir, recordings string) error {
 	recordings, err := filepath.Abs(recordings)
 	if err != nil {
@@ -39,7 +39,7 @@ func Prepare(dir, recordings string) error {
 		return err
 	}
 	for _, e := range list {
-		if e.IsDir() {
+		if e.Name() == stateDir {
 			err = os.CopyFS(filepath.Join(dir, e.Name()), os.DirFS(filepath.Join(recordings, e.Name())))
 		} else {
 			err = os.Symlink(filepath.Join(recordings, e.Name()), filepath.Join(dir, e.Name()))
@@ -50,6 +50,9 @@ func Prepare(dir, recordings string) error {
 	}
 	return nil
 }
+
+// stateDir is the directory of stored runs among the recordings.
+const stateDir = "state"
 
 // Play runs a case in a directory from Prepare, and returns everything that it printed and wrote.
 func (c *Case) Play(dir string, run func(*Command) int) (string, error) {
@@ -108,7 +111,7 @@ var listed = regexp.MustCompile(`(?m)^  (\S+(?: \S+)*)(?:  |$)`)
 
 func (p *player) execute(words []string) (stdout, stderr string, code int, err error) {
 	var errs bytes.Buffer
-	c := &Command{Args: words, Dir: p.dir, Stderr: &errs, Env: append([]string{"TZ=UTC", "HOME=" + p.dir, "XDG_STATE_HOME=" + filepath.Join(p.dir, "state"), "TERM=xterm", "LANG=C.UTF-8"}, p.c.Env...)}
+	c := &Command{Args: words, Dir: p.dir, Stderr: &errs, Env: append([]string{"TZ=UTC", "HOME=" + p.dir, "XDG_STATE_HOME=" + filepath.Join(p.dir, stateDir), "TERM=xterm", "LANG=C.UTF-8"}, p.c.Env...)}
 	out, err := onTerminal(p.c.Width, func(w io.Writer) {
 		c.Stdout = w
 		code = p.run(c)
