@@ -1,6 +1,7 @@
 package document
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -120,9 +121,29 @@ type row[R any] struct {
 // table is the rows of one subject, encoded as columns.
 type table[R any] []row[R]
 
-// presence binds the samples for which there are rows. Reading creates the rows, within n samples; total
-// counts the rows of the whole document.
-func presence[R any](rows *table[R], n int, total *int) codec {
+// boundRows rejects a list of subjects that are present in more than maxRows of n samples in all, before any
+// row is created. Presences that cannot be read are left to [presence].
+func boundRows(raw []byte, n int) error {
+	var list []struct {
+		Present sampleRuns `json:"present"`
+	}
+	_ = json.Unmarshal(raw, &list)
+	total := 0
+	for _, subject := range list {
+		for _, run := range subject.Present {
+			if run[0] >= 0 && run[0] <= run[1] && run[1] < n {
+				total += run[1] - run[0] + 1
+			}
+			if total > maxRows {
+				return fmt.Errorf("more than %d samples", maxRows)
+			}
+		}
+	}
+	return nil
+}
+
+// presence binds the samples for which there are rows. Reading creates the rows, within n samples.
+func presence[R any](rows *table[R], n int) codec {
 	return codec{func() any {
 		r := sampleRuns{}
 		for _, x := range *rows {
@@ -134,12 +155,10 @@ func presence[R any](rows *table[R], n int, total *int) codec {
 		if err != nil {
 			return err
 		}
-		if *total += len(samples); *total > maxRows {
-			return fmt.Errorf("more than %d samples", maxRows)
-		}
 		values := make([]R, len(samples))
+		*rows = make(table[R], len(samples))
 		for i, sample := range samples {
-			*rows = append(*rows, row[R]{sample, &values[i]})
+			(*rows)[i] = row[R]{sample, &values[i]}
 		}
 		return nil
 	})}

@@ -238,7 +238,17 @@ func bindTree(t *capture.Tree) bound {
 func processes(t *capture.Tree) codec {
 	type sample = capture.ProcessSample
 	var rows []table[sample]
-	total := 0
+	read := elements(func(n int) {
+		if n > 0 {
+			t.Processes, rows = make([]capture.Process, n), make([]table[sample], n)
+		}
+	}, func(i int, raw []byte) error {
+		present := binding{"present", presence(&rows[i], len(t.Samples))}
+		if err := append(bindProcess(&t.Processes[i]), present).UnmarshalJSON(raw); err != nil {
+			return err
+		}
+		return bindProcessColumns(rows[i]).UnmarshalJSON(raw)
+	})
 	return codec{func() any {
 		rows := make([]table[sample], len(t.Processes))
 		for i := range t.Samples {
@@ -253,28 +263,39 @@ func processes(t *capture.Tree) codec {
 		}
 		out := []any{}
 		for i := range t.Processes {
-			out = append(out, slices.Concat(bindProcess(&t.Processes[i]), bound{{"present", presence(&rows[i], 0, nil)}}, bindProcessColumns(rows[i])))
+			out = append(out, slices.Concat(bindProcess(&t.Processes[i]), bound{{"present", presence(&rows[i], 0)}}, bindProcessColumns(rows[i])))
 		}
 		return out
-	}, elements(func(n int) {
-		if n > 0 {
-			t.Processes, rows = make([]capture.Process, n), make([]table[sample], n)
-		}
-	}, func(i int, raw []byte) error {
-		present := binding{"present", presence(&rows[i], len(t.Samples), &total)}
-		if err := append(bindProcess(&t.Processes[i]), present).UnmarshalJSON(raw); err != nil {
+	}, func(raw []byte) error {
+		if err := boundRows(raw, len(t.Samples)); err != nil {
 			return err
 		}
-		if err := bindProcessColumns(rows[i]).UnmarshalJSON(raw); err != nil {
+		if err := read(raw); err != nil {
 			return err
 		}
-		for _, r := range rows[i] {
+		placeProcesses(t.Samples, rows)
+		return nil
+	}}
+}
+
+// placeProcesses sets the processes of samples from the rows of each process.
+func placeProcesses(samples []capture.TreeSample, rows []table[capture.ProcessSample]) {
+	counts := make([]int, len(samples))
+	for _, process := range rows {
+		for _, r := range process {
+			counts[r.sample]++
+		}
+	}
+	for i, process := range rows {
+		for _, r := range process {
+			s := &samples[r.sample]
+			if s.Processes == nil {
+				s.Processes = make([]capture.ProcessSample, 0, counts[r.sample])
+			}
 			r.value.Process = i
-			s := &t.Samples[r.sample]
 			s.Processes = append(s.Processes, *r.value)
 		}
-		return nil
-	})}
+	}
 }
 
 // bindProcess binds the constant properties of a process.
@@ -350,27 +371,10 @@ func devices(g *capture.GPUs) codec {
 		return func(r *gpuRow) *stat.Opt { return &r.gpu.Fields[f] }
 	}
 	maskOf := func(r *gpuRow) *mask { return &r.mask }
-	total := 0
-	return codec{func() any {
-		list, rows := deviceRows(g.Readings)
-		out := []any{}
-		for i, d := range list {
-			fields := map[string]any{}
-			for _, f := range engine.GPUFields() {
-				if c := knownSteps(rows[i], field(f)); len(c.Value) > 0 {
-					fields[f.Key()] = c
-				}
-			}
-			out = append(out, Object{
-				{"index", d.Index}, {"name", d.Name}, {"uuid", d.UUID}, {"present", presence(&rows[i], 0, nil)}, {"fields", fields},
-				{"throttle_mask", column(rows[i], maskOf)},
-			})
-		}
-		return out
-	}, elements(func(int) {}, func(_ int, raw []byte) error {
+	read := elements(func(int) {}, func(_ int, raw []byte) error {
 		var d engine.GPU
 		var rows table[gpuRow]
-		present := presence(&rows, len(g.Readings), &total)
+		present := presence(&rows, len(g.Readings))
 		if err := (bound{{"index", &d.Index}, {"name", &d.Name}, {"uuid", &d.UUID}, {"present", present}}).UnmarshalJSON(raw); err != nil {
 			return err
 		}
@@ -388,7 +392,29 @@ func devices(g *capture.GPUs) codec {
 			reading.Devices = append(reading.Devices, x)
 		}
 		return nil
-	})}
+	})
+	return codec{func() any {
+		list, rows := deviceRows(g.Readings)
+		out := []any{}
+		for i, d := range list {
+			fields := map[string]any{}
+			for _, f := range engine.GPUFields() {
+				if c := knownSteps(rows[i], field(f)); len(c.Value) > 0 {
+					fields[f.Key()] = c
+				}
+			}
+			out = append(out, Object{
+				{"index", d.Index}, {"name", d.Name}, {"uuid", d.UUID}, {"present", presence(&rows[i], 0)}, {"fields", fields},
+				{"throttle_mask", column(rows[i], maskOf)},
+			})
+		}
+		return out
+	}, func(raw []byte) error {
+		if err := boundRows(raw, len(g.Readings)); err != nil {
+			return err
+		}
+		return read(raw)
+	}}
 }
 
 // deviceRows returns the devices in readings by first appearance, each with its rows.
