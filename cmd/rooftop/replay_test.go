@@ -31,6 +31,16 @@ func opened(t *testing.T, path string) io.Reader {
 	return z
 }
 
+// uncompressed returns a writer of a gzip stream that is cheap to write.
+func uncompressed(t *testing.T, w io.Writer) *gzip.Writer {
+	t.Helper()
+	z, err := gzip.NewWriterLevel(w, gzip.NoCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
 // rewritten copies a recording with another header.
 func rewritten(t *testing.T, path string, change func(*session.Header)) string {
 	t.Helper()
@@ -50,7 +60,7 @@ func rewritten(t *testing.T, path string, change func(*session.Header)) string {
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
+	w := uncompressed(t, &b)
 	if _, err := w.Write(append(first, '\n')); err != nil {
 		t.Fatal(err)
 	}
