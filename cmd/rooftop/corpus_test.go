@@ -46,7 +46,7 @@ func TestCorpus(t *testing.T) {
 		cases[file] = true
 		t.Run(c.Name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := corpus.Prepare(dir, recordings); err != nil {
+			if err := c.Prepare(dir, recordings); err != nil {
 				t.Fatal(err)
 			}
 			t.Chdir(dir)

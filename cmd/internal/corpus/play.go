@@ -27,9 +27,9 @@ type Command struct {
 // Patience limits one command line: no case waits for anything.
 const Patience = 2 * time.Minute
 
-// Prepare fills an empty directory with the input of cases: links to the recordings, and a copy of the
-// state directory, which cases may write to.
-func Prepare(dir, recordings string) error {
+// Prepare fills an empty directory with the input of a case: links to the recordings that its lines name, and
+// a copy of the state directory, which it may write to.
+func (c *Case) Prepare(dir, recordings string) error {
 	recordings, err := filepath.Abs(recordings)
 	if err != nil {
 		return err
@@ -38,10 +38,12 @@ func Prepare(dir, recordings string) error {
 	if err != nil {
 		return err
 	}
+	lines := strings.Join(c.Lines, " ")
 	for _, e := range list {
-		if e.Name() == stateDir {
+		switch {
+		case e.Name() == stateDir:
 			err = os.CopyFS(filepath.Join(dir, e.Name()), os.DirFS(filepath.Join(recordings, e.Name())))
-		} else {
+		case strings.Contains(lines, e.Name()):
 			err = os.Symlink(filepath.Join(recordings, e.Name()), filepath.Join(dir, e.Name()))
 		}
 		if err != nil {
@@ -54,7 +56,7 @@ func Prepare(dir, recordings string) error {
 // stateDir is the directory of stored runs among the recordings.
 const stateDir = "state"
 
-// Play runs a case in a directory from Prepare, and returns everything that it printed and wrote.
+// Play runs a case in a directory from [Case.Prepare], and returns everything that it printed and wrote.
 func (c *Case) Play(dir string, run func(*Command) int) (string, error) {
 	before, err := files(dir)
 	if err != nil {

@@ -173,7 +173,7 @@ func play(c *corpus.Case, program, inputs string) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	if err := corpus.Prepare(dir, inputs); err != nil {
+	if err := c.Prepare(dir, inputs); err != nil {
 		return "", err
 	}
 	var failed error
