@@ -12,21 +12,21 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// autoFixtures returns snapshots of runs with intervals, most of them automatic.
-func autoFixtures() []namedSnapshot {
-	return []namedSnapshot{
-		{"trial-begins", trialSnapshot(0)},
-		{"trial", trialSnapshot(2)},
-		{"trial-noisy", noisyTrialSnapshot()},
-		{"countdown", countdownSnapshot()},
-		{"held", heldSnapshot()},
-		{"better", betterSnapshot()},
-		{"lost", lostSnapshot()},
-		{"plateau", plateauSnapshot()},
-		{"inconclusive", inconclusiveSnapshot()},
-		{"incomparable", incomparableSnapshot()},
-		{"failed", failedSnapshot()},
-		{"done", doneSnapshot()},
+// autoBuilders returns the functions that build snapshots of runs with intervals, most of them automatic.
+func autoBuilders() []builder {
+	return []builder{
+		{"trial-begins", func() *loop.Snapshot { return trialSnapshot(0) }},
+		{"trial", func() *loop.Snapshot { return trialSnapshot(2) }},
+		{"trial-noisy", noisyTrialSnapshot},
+		{"countdown", countdownSnapshot},
+		{"held", heldSnapshot},
+		{"better", betterSnapshot},
+		{"lost", lostSnapshot},
+		{"plateau", plateauSnapshot},
+		{"inconclusive", inconclusiveSnapshot},
+		{"incomparable", incomparableSnapshot},
+		{"failed", failedSnapshot},
+		{"done", doneSnapshot},
 	}
 }
 

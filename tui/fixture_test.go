@@ -11,33 +11,47 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// fixtures returns the snapshots for frames, by name, in order.
+// fixtures returns the snapshots for frames, in order.
 func fixtures() []namedSnapshot {
-	return append([]namedSnapshot{
-		{"starting", nil},
-		{"empty", &loop.Snapshot{}},
-		{"looking", lookingSnapshot()},
-		{"statsoff", statsOffSnapshot()},
-		{"baseline", baselineSnapshot()},
-		{"waiting", waitingSnapshot()},
-		{"settling", settlingSnapshot()},
-		{"measuring", measuringSnapshot()},
-		{"worse", worseSnapshot()},
-		{"reverting", revertingSnapshot()},
-		{"down", downSnapshot()},
-		{"late", lateSnapshot()},
-		{"idle", idleSnapshot()},
-		{"nogpu", noGPUSnapshot()},
-		{"paused", pausedSnapshot()},
-		{"healthy", healthySnapshot()},
-		{"finished", finishedSnapshot()},
-		{"long", longSnapshot()},
-	}, autoFixtures()...)
+	var list []namedSnapshot
+	for _, f := range builders() {
+		list = append(list, namedSnapshot{f.name, f.build()})
+	}
+	return list
+}
+
+// builders returns the functions that build the snapshots for frames, in order.
+func builders() []builder {
+	return append([]builder{
+		{"starting", func() *loop.Snapshot { return nil }},
+		{"empty", func() *loop.Snapshot { return &loop.Snapshot{} }},
+		{"looking", lookingSnapshot},
+		{"statsoff", statsOffSnapshot},
+		{"baseline", baselineSnapshot},
+		{"waiting", waitingSnapshot},
+		{"settling", settlingSnapshot},
+		{"measuring", measuringSnapshot},
+		{"worse", worseSnapshot},
+		{"reverting", revertingSnapshot},
+		{"down", downSnapshot},
+		{"late", lateSnapshot},
+		{"idle", idleSnapshot},
+		{"nogpu", noGPUSnapshot},
+		{"paused", pausedSnapshot},
+		{"healthy", healthySnapshot},
+		{"finished", finishedSnapshot},
+		{"long", longSnapshot},
+	}, autoBuilders()...)
 }
 
 type namedSnapshot struct {
 	name string
 	s    *loop.Snapshot
+}
+
+type builder struct {
+	name  string
+	build func() *loop.Snapshot
 }
 
 func some(v float64) stat.Opt { return stat.Some(v) }

@@ -27,9 +27,9 @@ func lookWith(glyphs cell.Glyphs) *frame.Settings {
 
 func snapshotNamed(t testing.TB, name string) *loop.Snapshot {
 	t.Helper()
-	for _, f := range fixtures() {
+	for _, f := range builders() {
 		if f.name == name {
-			return f.s
+			return f.build()
 		}
 	}
 	t.Fatalf("no fixture %q", name)
