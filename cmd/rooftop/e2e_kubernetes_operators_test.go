@@ -41,7 +41,7 @@ func (c cluster) define(t *testing.T, kind string) {
 	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) {
 		if _, _, err := c.try("GET", operated[kind]+plural, "application/json", ""); err == nil {
 			return
-		} else if time.Since(began) > time.Minute {
+		} else if time.Since(began) > 3*time.Minute {
 			t.Fatalf("%s is not served: %v", kind, err)
 		}
 	}
@@ -90,7 +90,7 @@ func (c cluster) operate(t *testing.T, kind, name, spec, container, labels strin
 		if status, _ := made.object()["status"].(map[string]any); strings.Contains(string(text), strings.Join(operatorArgs[kind], "")) && status["availableReplicas"] == float64(1) && status["updatedReplicas"] == float64(1) && status["replicas"] == float64(1) {
 			return d
 		}
-		if time.Since(began) > 2*time.Minute {
+		if time.Since(began) > 3*time.Minute {
 			t.Fatalf("%s is not up: %v", name, made.pods())
 		}
 	}

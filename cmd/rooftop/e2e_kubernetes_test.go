@@ -117,7 +117,7 @@ func (d *deployed) up(replicas int) *deployed {
 		if status["availableReplicas"] == float64(replicas) {
 			return d
 		}
-		if time.Since(began) > time.Minute {
+		if time.Since(began) > 3*time.Minute {
 			d.t.Fatalf("%s is not up: %v", d.name, d.pods())
 		}
 	}

@@ -89,8 +89,8 @@ func TestE2EAutoAgent(t *testing.T) {
 	}
 	_ = a.cmd.Process.Kill()
 	for began := time.Now(); slotsOf(t, at) != r["to"] || !healthy(t.Context(), at); time.Sleep(100 * time.Millisecond) {
-		if time.Since(began) > time.Minute {
-			t.Fatalf("a minute after the agent was killed the server runs with %s slots, not %s: %s", slotsOf(t, at), r["to"], a.log)
+		if time.Since(began) > 3*time.Minute {
+			t.Fatalf("three minutes after the agent was killed the server runs with %s slots, not %s: %s", slotsOf(t, at), r["to"], a.log)
 		}
 	}
 	for began := time.Now(); ; time.Sleep(200 * time.Millisecond) {
@@ -98,8 +98,8 @@ func TestE2EAutoAgent(t *testing.T) {
 		if strings.Contains(string(left.stdout), "Nothing is left") {
 			break
 		}
-		if time.Since(began) > time.Minute {
-			t.Fatalf("a minute after the agent was killed:\n%s%s", left.stdout, a.log)
+		if time.Since(began) > 3*time.Minute {
+			t.Fatalf("three minutes after the agent was killed:\n%s%s", left.stdout, a.log)
 		}
 	}
 	var history struct {

@@ -24,11 +24,11 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
 )
 
-// Deadlines of what tests wait for on a screen. They bound a machine that is
-// busy with other things; what is waited for is a matter of moments.
+// Deadlines of what tests wait for on a screen, which only a hang reaches: what is
+// waited for is a matter of moments, or of some windows.
 const (
-	soon   = 20 * time.Second // a key's effect, a first frame, an end
-	aWhile = time.Minute      // what takes some windows of measuring
+	soon   = 3 * time.Minute // a key's effect, a first frame, an end
+	aWhile = 5 * time.Minute // what takes some windows of measuring
 )
 
 // named is rooftop under its own name, by which a simulated server is told from

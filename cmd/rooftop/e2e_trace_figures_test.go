@@ -28,7 +28,7 @@ func (r *traceRun) attached(t *testing.T, compute func()) {
 		before = max(before, r.links(t))
 		compute()
 	}
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for last, same := 0, 0; same < 10; time.Sleep(20 * time.Millisecond) {
 		n := r.links(t)
 		if same++; n <= before || n != last {

@@ -41,9 +41,9 @@ func beginTraceOf(t *testing.T, args ...string) *traceRun {
 // waits is done when the trace has its programs in the kernel.
 func (r *traceRun) waits(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); r.links(t) == 0; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); r.links(t) == 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("after a minute nothing is attached: %s", r.stderr.String())
+			t.Fatalf("after three minutes nothing is attached: %s", r.stderr.String())
 		}
 	}
 }
@@ -81,8 +81,8 @@ func (r *traceRun) left(t *testing.T, code int) *optrace.Summary {
 	go func() { done <- r.cmd.Wait() }()
 	select {
 	case <-done:
-	case <-time.After(time.Minute):
-		t.Fatalf("the trace goes on a minute after it should have ended: %s", r.stderr.String())
+	case <-time.After(3 * time.Minute):
+		t.Fatalf("the trace goes on three minutes after it should have ended: %s", r.stderr.String())
 	}
 	if got := r.cmd.ProcessState.ExitCode(); got != code {
 		t.Fatalf("exit code %d, want %d: %s", got, code, r.stderr.String())
