@@ -67,15 +67,15 @@ func TestPastIsCompared(t *testing.T) {
 	longer := slices.Clone(sc.Load)
 	longer[0].Output.Least, longer[0].Output.Most = 3*longer[0].Output.Least, 3*longer[0].Output.Most
 	const length = 8 * time.Minute
-	before := scrapedPast(t, &sc, nil, length, 1)
+	before, remedied := scrapedPast(t, &sc, nil, length, 1), scrapedPast(t, &sc, &sc.Remedy, length, 2)
 	for _, c := range []struct {
 		name          string
 		before, after *session.Past
 		want          []verdict.Direction
 		changed       string
 	}{
-		{"more slots", before, scrapedPast(t, &sc, &sc.Remedy, length, 2), []verdict.Direction{verdict.Better}, "num_gpu_blocks 29363 → 29240"},
-		{"fewer slots", scrapedPast(t, &sc, &sc.Remedy, length, 2), before, []verdict.Direction{verdict.Worse}, "num_gpu_blocks 29240 → 29363"},
+		{"more slots", before, remedied, []verdict.Direction{verdict.Better}, "num_gpu_blocks 29363 → 29240"},
+		{"fewer slots", remedied, before, []verdict.Direction{verdict.Worse}, "num_gpu_blocks 29240 → 29363"},
 		{"the same", before, scrapedPast(t, &sc, nil, length, 2), []verdict.Direction{verdict.Plateau, verdict.Inconclusive}, ""},
 		{"longer answers", before, scrapedPast(t, &sc, &scenarios.Change{Load: longer}, length, 2), []verdict.Direction{verdict.NotComparable}, ""},
 	} {
