@@ -19,7 +19,7 @@ const (
 	ports     = 12000
 )
 
-// given counts the ports that this process has been given.
+// given counts the ports that were given. Only after all of them a port is given again.
 var given atomic.Uint32
 
 // Address returns a loopback address and port that no other process uses before, during or after a restart of
@@ -29,8 +29,10 @@ var given atomic.Uint32
 // Address passes over ports on which a server listens at every address.
 func Address(t testing.TB) netip.AddrPort {
 	t.Helper()
-	for n := given.Add(1); n <= ports; n = given.Add(1) {
-		at := netip.AddrPortFrom(loopback(os.Getpid()), firstPort+uint16((uint32(os.Getpid())*100+n)%ports))
+	host := loopback(os.Getpid())
+	for range ports {
+		port := firstPort + (uint32(os.Getpid())*100+given.Add(1))%ports
+		at := netip.AddrPortFrom(host, uint16(port))
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", at.String())
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
@@ -41,7 +43,7 @@ func Address(t testing.TB) netip.AddrPort {
 		_ = l.Close()
 		return at
 	}
-	t.Fatalf("this process has been given all %d ports of %v", ports, loopback(os.Getpid()))
+	t.Fatalf("all %d ports of %v are in use", ports, host)
 	return netip.AddrPort{}
 }
 
