@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/engine/journal"
@@ -48,9 +49,10 @@ func faultyLauncher() {
 	if !ok || !slices.Contains(os.Args, launcher.Flag) {
 		return
 	}
+	runtime.LockOSThread()
 	at := func(now string) {
-		if now == step {
-			_ = syscall.Kill(os.Getpid(), faults[fault])
+		if now == step { // a signal for this thread takes effect before the next instruction
+			_ = unix.Tgkill(os.Getpid(), unix.Gettid(), faults[fault])
 		}
 	}
 	at(stepStart)
@@ -196,10 +198,12 @@ func TestALauncherThatStopsOnceRecorded(t *testing.T) {
 		{"killed", false, func(_ *Exec, pid int, _ func()) { _ = syscall.Kill(pid, syscall.SIGKILL) }, "it was killed (signal 9"},
 		{"stopped", false, func(e *Exec, pid int, _ func()) {
 			_ = syscall.Kill(pid, syscall.SIGSTOP)
+			stopped(e.host, pid)
 			e.launches = launcherShort
 		}, "did not answer within"},
-		{"stopped, and the run is canceled", false, func(_ *Exec, pid int, cancel func()) {
+		{"stopped, and the run is canceled", false, func(e *Exec, pid int, cancel func()) {
 			_ = syscall.Kill(pid, syscall.SIGSTOP)
+			stopped(e.host, pid)
 			cancel()
 		}, "it was canceled"},
 		{"slow", false, slowly, ""},
