@@ -252,6 +252,22 @@ func TestALauncherThatStopsOnceRecorded(t *testing.T) {
 	}
 }
 
+// A change that was canceled does not stop the server, and a revert does.
+func TestAChangeThatIsCanceledBefore(t *testing.T) {
+	t.Parallel()
+	e, port := started(t, newNotebook(t), "--max-num-seqs", "4")
+	before := stateOf(t, port).PID
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("SIGTERM"))
+	got := e.Apply(ctx, slots(4, 8))
+	if now := stateOf(t, port).PID; got.Err != "it was canceled; nothing was touched" || !got.Back || !got.Untouched || now != before {
+		t.Errorf("%+v; process %d, before %d", got, now, before)
+	}
+	if got := e.Apply(ctx, back()); got.Err != "" || stateOf(t, port).PID == before {
+		t.Errorf("a revert: %+v", got)
+	}
+}
+
 // slowly stops a launcher, and continues it a little later.
 func slowly(e *Exec, pid int, _ func()) {
 	_ = syscall.Kill(pid, syscall.SIGSTOP)

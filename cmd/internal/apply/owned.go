@@ -156,9 +156,11 @@ func (s *owned) check(ctx context.Context, target *launcher.Launch) error {
 			return fmt.Errorf("somebody else changed %s after rooftop read it, so rooftop leaves it alone", current.Files[i].Path)
 		}
 	}
-	if err := s.rehearse(ctx, target); errors.Is(err, context.Canceled) {
+	err := s.rehearse(ctx, target)
+	if ctx.Err() != nil {
 		return errors.New("it was canceled")
-	} else if err != nil {
+	}
+	if err != nil {
 		return fmt.Errorf("the server cannot be started: %w", err)
 	}
 	return nil
