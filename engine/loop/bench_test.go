@@ -15,7 +15,7 @@ type timed struct {
 
 // hour records an hour of a server, four samples a second, with five restarts: as recommended, with
 // too few slots and reverted, with the same settings, and with a flag without a gain.
-func hour(t testing.TB) []timed {
+func hour(t testing.TB) *rig {
 	r := newRig(t, "--max-num-seqs 4")
 	r.record, r.server.gpu = true, "A100-PCIE-40GB"
 	restart := map[time.Duration]string{
@@ -32,7 +32,7 @@ func hour(t testing.TB) []timed {
 			r.press(loop.CommandRevert)
 		}
 	}
-	return r.recorded
+	return r
 }
 
 func replayed(inputs []timed, p loop.Plan) *loop.Snapshot {
@@ -47,10 +47,7 @@ func replayed(inputs []timed, p loop.Plan) *loop.Snapshot {
 func plan(t testing.TB) loop.Plan { return newRig(t, "").plan }
 
 func TestAnHour(t *testing.T) {
-	inputs := hour(t)
-	began := time.Now()
-	s := replayed(inputs, plan(t))
-	t.Logf("%d inputs in %s", len(inputs), time.Since(began))
+	s := hour(t).loop.Snapshot()
 	var ends []loop.IterationEnd
 	for _, it := range s.Iterations {
 		ends = append(ends, it.End)
@@ -71,7 +68,7 @@ func TestAnHour(t *testing.T) {
 
 // BenchmarkLoopHour measures the loop over an hour of samples with five changes.
 func BenchmarkLoopHour(b *testing.B) {
-	inputs, p := hour(b), plan(b)
+	inputs, p := hour(b).recorded, plan(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		replayed(inputs, p)

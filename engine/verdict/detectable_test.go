@@ -4,12 +4,18 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
 // TestWhatIsDetectableIsTold plants the least gain that a whole trial is said to tell, which must be told in most
 // trials, and half of it, which must not.
 func TestWhatIsDetectableIsTold(t *testing.T) {
 	looks := Looks(20*time.Second, 300*time.Second)
+	trials := 40
+	if !longtest.Tests {
+		trials = 16
+	}
 	for _, c := range []struct {
 		name  string
 		noise noise
@@ -39,7 +45,7 @@ func TestWhatIsDetectableIsTold(t *testing.T) {
 			told := func(gain float64) float64 {
 				after := before
 				after.speed = 1 + gain
-				return many(40, 7, func(r *rand.Rand) outcome { return trial(r, &before, &after, 300*time.Second, c.plan) }).share(Better)
+				return many(trials, 7, func(r *rand.Rand) outcome { return trial(r, &before, &after, 300*time.Second, c.plan) }).share(Better)
 			}
 			if at, half := told(last), told(last/2); at < 0.6 || half > at-0.2 {
 				t.Errorf("%+.1f %% is told in %.0f %% of trials, half of it in %.0f %%", 100*last, 100*at, 100*half)

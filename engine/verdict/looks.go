@@ -15,7 +15,7 @@ const (
 	// whose scatter is known least, get little of it, also where restarts make all looks alike.
 	informationSpending, timeSpending = 2.0, 0.5
 	// pathPoints is the number of points at which the distribution of a difference is followed from
-	// look to look.
+	// look to look; even.
 	pathPoints = 64
 )
 
@@ -76,7 +76,7 @@ func nominalLevel(rate float64, information []float64, looks int) float64 {
 			limit = (low + high) / 2
 			crossed, end := 0.0, limit*math.Sqrt(now)
 			for i, x := range points {
-				crossed += weights[i] * (tail((end-x)/step) + tail((end+x)/step))
+				crossed += 2 * weights[i] * tail((end-x)/step) // as many cross the other limit
 			}
 			if crossed > allowed {
 				low = limit
@@ -87,13 +87,14 @@ func nominalLevel(rate float64, information []float64, looks int) float64 {
 		end := limit * math.Sqrt(now)
 		spacing = 2 * end / pathPoints
 		next, density := make([]float64, pathPoints), make([]float64, pathPoints)
-		for j := range next {
+		for j := range pathPoints / 2 { // the distribution is symmetric
 			next[j] = (float64(j)+0.5)*spacing - end
 			for i, x := range points {
 				d := (next[j] - x) / step
 				density[j] += weights[i] * math.Exp(-d*d/2)
 			}
 			density[j] *= spacing / (step * math.Sqrt(2*math.Pi))
+			next[pathPoints-1-j], density[pathPoints-1-j] = -next[j], density[j]
 		}
 		points, weights, known, before = next, density, now, spent
 	}
