@@ -35,7 +35,7 @@ func wandering(r *rand.Rand, keep, scatter float64) func(int) float64 {
 // TestNeighboursThatResembleEachOther checks that noise that lasts for several requests (another
 // tenant of the machine, clock changes) does not count as that many observations.
 func TestNeighboursThatResembleEachOther(t *testing.T) {
-	const trials = 1000
+	trials := trialsOf(1000)
 	for _, c := range []struct {
 		name     string
 		requests int
@@ -55,8 +55,8 @@ func TestNeighboursThatResembleEachOther(t *testing.T) {
 				}
 			}
 			for name, n := range named {
-				t.Logf("%s: %.1f %%", name, 100*float64(n)/trials)
-				if share := float64(n) / trials; share > c.most {
+				t.Logf("%s: %.1f %%", name, 100*float64(n)/float64(trials))
+				if share := float64(n) / float64(trials); share > c.most {
 					t.Errorf("%s is told apart in %.1f %% of equal pairs", name, 100*share)
 				}
 			}
@@ -67,7 +67,7 @@ func TestNeighboursThatResembleEachOther(t *testing.T) {
 // TestAWarmUpIsNoDirection checks that, of equal servers, the run with more requests is not called
 // faster because its warm-up has less weight.
 func TestAWarmUpIsNoDirection(t *testing.T) {
-	const trials = 500
+	trials := trialsOf(500)
 	r := seeded(22)
 	named := map[string]int{}
 	warming := func(n int) *Record {
@@ -81,8 +81,8 @@ func TestAWarmUpIsNoDirection(t *testing.T) {
 		}
 	}
 	for name, n := range named {
-		t.Logf("%s: %.1f %%", name, 100*float64(n)/trials)
-		if float64(n) > .08*trials {
+		t.Logf("%s: %.1f %%", name, 100*float64(n)/float64(trials))
+		if float64(n) > .08*float64(trials) {
 			t.Errorf("%s is told apart in %d of %d equal pairs", name, n, trials)
 		}
 	}

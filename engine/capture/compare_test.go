@@ -10,6 +10,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/compare"
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -66,7 +67,8 @@ func together(r *rand.Rand, s *Record, size int) *Record {
 // TestRequestsOfOneBatchAreOne checks the coverage of intervals if the noise is shared by all
 // concurrent requests.
 func TestRequestsOfOneBatchAreOne(t *testing.T) {
-	const trials, size = 2000, 8
+	const size = 8
+	trials := trialsOf(2000)
 	r := seeded(11)
 	named := map[string]int{}
 	for range trials {
@@ -81,11 +83,19 @@ func TestRequestsOfOneBatchAreOne(t *testing.T) {
 		t.Errorf("%d figures were ever told apart, want %d: is any tested?", len(named), len(perRequest))
 	}
 	for name, n := range named {
-		t.Logf("%s: %.2f %%", name, 100*float64(n)/trials)
-		if share := float64(n) / trials; share > .05+3*math.Sqrt(.05*.95/trials) {
+		t.Logf("%s: %.2f %%", name, 100*float64(n)/float64(trials))
+		if share := float64(n) / float64(trials); share > .05+3*math.Sqrt(.05*.95/float64(trials)) {
 			t.Errorf("%s is told apart in %.1f %% of equal pairs", name, 100*share)
 		}
 	}
+}
+
+// trialsOf returns the number of trials of a statistic: a quarter in builds without the tag "long".
+func trialsOf(long int) int {
+	if longtest.Tests {
+		return long
+	}
+	return long / 4
 }
 
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 4)) }
@@ -93,7 +103,7 @@ func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 4)) }
 // TestEqualSidesAreSeldomToldApart checks the coverage of intervals: one in twenty of equal sides
 // differs, for each figure.
 func TestEqualSidesAreSeldomToldApart(t *testing.T) {
-	const trials = 2000
+	trials := trialsOf(2000)
 	for _, c := range []struct {
 		name     string
 		requests int
@@ -113,9 +123,9 @@ func TestEqualSidesAreSeldomToldApart(t *testing.T) {
 				t.Errorf("%d figures were ever told apart, want %d: is any tested?", len(named), len(perRequest))
 			}
 			for name, n := range named {
-				t.Logf("%s: %.2f %%", name, 100*float64(n)/trials)
-				// Three standard errors of 2,000 trials above one in twenty.
-				if share := float64(n) / trials; share > .05+3*math.Sqrt(.05*.95/trials) {
+				t.Logf("%s: %.2f %%", name, 100*float64(n)/float64(trials))
+				// Three standard errors above one in twenty.
+				if share := float64(n) / float64(trials); share > .05+3*math.Sqrt(.05*.95/float64(trials)) {
 					t.Errorf("%s is told apart in %.1f %% of equal pairs", name, 100*share)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/compare"
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -112,7 +113,10 @@ func directed(c *Comparison) (rows []string) {
 // TestCompareOfTheSameTwice checks that two traces of one process have a wrong verdict anywhere
 // in at most about one comparison of twenty, whatever else ran.
 func TestCompareOfTheSameTwice(t *testing.T) {
-	const pairs = 60
+	pairs := 60
+	if !longtest.Tests {
+		pairs = 20
+	}
 	r := rand.New(rand.NewPCG(8, 9))
 	for _, n := range []neighbour{
 		{}, {traced: true}, {bursts: 0.5}, {bursts: 2}, {bursts: 2, traced: true}, {bursts: 10}, {bursts: 10, traced: true}, {share: true}, {share: true, traced: true},
