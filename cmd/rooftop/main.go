@@ -41,16 +41,36 @@ func replaceProcess(args []string) {
 }
 
 // run executes one command line and returns its exit code. It prints every failure as one sentence
-// on stderr.
+// on stderr. A reader of stdout or stderr that stalls holds up only its end.
 func run(w cli.World) (code cli.ExitCode) {
+	stdout, stderr := cli.NewOutlet(w.Stdout), cli.NewOutlet(w.Stderr)
+	w.Stdout, w.Stderr = stdout, stderr
+	ctx, stop := cli.SignalContext()
+	defer stop()
+	code = guarded(ctx, w)
+	err := stdout.Drain(ctx, func(left int) {
+		w.Notef("waiting for the reader of the output, which has not read %d bytes; Ctrl-C ends without it", left)
+	})
+	switch {
+	case errors.Is(err, syscall.EPIPE) && code == cli.ExitDone:
+		code = cli.ExitBrokenPipe
+	case errors.Is(err, syscall.EPIPE):
+	case err != nil:
+		w.Notef("stdout: %v", err)
+		code = max(code, cli.ExitError)
+	}
+	_ = stderr.Drain(ctx, nil)
+	return code
+}
+
+// guarded executes one command line, and turns a panic into an exit code.
+func guarded(ctx context.Context, w cli.World) (code cli.ExitCode) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.Notef("internal error: %v; please report this with the command line", p)
 			code = cli.ExitError
 		}
 	}()
-	ctx, stop := cli.SignalContext()
-	defer stop()
 	return execute(ctx, w)
 }
 

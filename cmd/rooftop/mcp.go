@@ -134,6 +134,15 @@ func serveMCP(ctx context.Context, w *cli.World, o *mcpOptions) error {
 	return s.Serve(ctx, in, writeCloser{w.Stdout})
 }
 
+// ownFile returns the file that w writes to, which the process that makes the changes writes to by
+// itself, or else w.
+func ownFile(w io.Writer) io.Writer {
+	if f, ok := cli.File(w); ok {
+		return f
+	}
+	return w
+}
+
 type writeCloser struct{ io.Writer }
 
 func (writeCloser) Close() error { return nil }
@@ -187,7 +196,7 @@ func keepChanges(ctx context.Context, w *cli.World) error {
 	c := exec.CommandContext(context.WithoutCancel(ctx), program, w.Args...)
 	c.Env = append(os.Environ(), keeping+"=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	c.Stdout, c.Stderr, c.WaitDelay = w.Stdout, w.Stderr, pipesClose
+	c.Stdout, c.Stderr, c.WaitDelay = ownFile(w.Stdout), ownFile(w.Stderr), pipesClose
 	in, err := c.StdinPipe()
 	if err != nil {
 		return err

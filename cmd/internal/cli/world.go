@@ -53,7 +53,7 @@ func (w *World) ReportSaved(files []string) {
 
 // Terminal returns the width of a terminal. ok is false if w is not a terminal.
 func Terminal(w io.Writer) (width int, ok bool) {
-	f, isFile := w.(*os.File)
+	f, isFile := File(w)
 	if !isFile || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
 	}

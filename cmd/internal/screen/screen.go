@@ -88,7 +88,7 @@ func (o *Options) TUI(w *cli.World, out *cli.Output) tui.Options {
 	if f, ok := w.Stdin.(*os.File); ok {
 		options.Program = append(options.Program, tea.WithInput(f))
 	}
-	if f, ok := w.Stdout.(*os.File); ok {
+	if f, ok := cli.File(w.Stdout); ok {
 		options.Program = append(options.Program, tea.WithOutput(f))
 	}
 	options.Program = append(options.Program, o.Program...)
