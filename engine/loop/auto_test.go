@@ -472,9 +472,10 @@ func TestQuittingAnAutomaticRun(t *testing.T) {
 		r.wait(2*time.Minute, "measuring", in(loop.PhaseMeasuring))
 		r.step(loop.Pressed{Command: loop.CommandQuit})
 		r.step(loop.Pressed{Command: loop.CommandQuit})
-		if r.done == nil || r.done.ExitCode != 1 || !strings.Contains(r.done.Reason, "rooftop recover") {
-			t.Errorf("%+v", r.done)
+		if f := r.ends(time.Minute); f.ExitCode != 4 {
+			t.Errorf("exit %d: %s, want 4", f.ExitCode, f.Reason)
 		}
+		r.atRest("--max-num-seqs 4")
 	})
 }
 

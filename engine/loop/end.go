@@ -35,10 +35,9 @@ type ending struct {
 }
 
 // quit ends the run at a person's request. An automatic run reverts to the kept configuration
-// first; a second quit ends it at once.
+// first; a second quit does not abandon that.
 func (e *ending) quit() {
 	if e.auto.exit.set {
-		e.finish(exitError, "ended immediately, while the revert to "+e.keptName()+" was under way: 'rooftop recover' finishes it")
 		return
 	}
 	reason, code := e.currentReason()
@@ -57,12 +56,10 @@ func (e *ending) endNow(code int, reason string) {
 		e.trials.endIteration(IterationReverted)
 	}
 	e.auto.exit = exit{set: true, code: code, reason: reason + "; " + e.keptName() + " runs again"}
-	if applying {
-		e.writeEntry(LevelWarn, "", "finishing the restart and reverting to "+e.keptName()+" first; quit again to end immediately")
-		return
+	e.writeEntry(LevelWarn, "", "reverting to "+e.keptName()+" first")
+	if !applying { // the result of the change comes first
+		e.trials.revert()
 	}
-	e.writeEntry(LevelWarn, "", "reverting to "+e.keptName()+" first; quit again to end immediately")
-	e.trials.revert()
 }
 
 // revertsFirst reports whether a run that ends now runs the kept configuration again first: nobody

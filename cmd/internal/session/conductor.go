@@ -72,9 +72,9 @@ func (c *conductor) run(ctx context.Context) {
 		select {
 		case <-cancelled:
 			// An automatic run may restore the kept configuration first: it continues until
-			// that is done, or until a second quit.
+			// that is done.
 			cancelled = nil
-			c.step(work, loop.Pressed{Command: loop.CommandQuit})
+			c.pressed(work, loop.CommandQuit)
 		case p := <-polls:
 			c.sampled(work, p)
 		case p := <-c.canary:
@@ -86,13 +86,21 @@ func (c *conductor) run(ctx context.Context) {
 		case r := <-c.results:
 			c.result(work, r)
 		case command := <-c.live.commands:
-			c.step(work, loop.Pressed{Command: command})
+			c.pressed(work, command)
 		case <-c.live.exports:
 			c.export()
 		case <-c.heartbeat.C:
 			c.step(work, loop.Ticked{})
 		}
 	}
+}
+
+// pressed passes a command to the loop. A quit does not wait for a change to be made.
+func (c *conductor) pressed(ctx context.Context, command loop.Command) {
+	if command == loop.CommandQuit {
+		c.cancelChange()
+	}
+	c.step(ctx, loop.Pressed{Command: command})
 }
 
 // header returns the first line of the session's recording.

@@ -34,8 +34,9 @@ type Server struct {
 	// nil if that cannot be known. It is called every ten seconds.
 	Around func(context.Context) string
 	// Apply restarts the server with changes and returns when it is ready; nil if rooftop cannot
-	// restart it, for the reason in CannotApply. Its ctx ends when the change takes too long, not
-	// when the session ends. Err of the result is why the change failed, "" if it succeeded.
+	// restart it, for the reason in CannotApply. Its ctx ends when the change takes too long, and
+	// unless it is a revert also with a quit; Apply then puts the server back. Err of the result is
+	// why the change failed, "" if it succeeded.
 	Apply       func(ctx context.Context, a loop.Apply) loop.Applied
 	CannotApply string
 	// Canary starts one more copy of the server with changes, beside others under the same traffic; nil if
@@ -66,7 +67,6 @@ type LivePlan struct {
 	// the restart; 0 means 15 minutes.
 	ApplyWithin time.Duration
 	// Grace is how long a session that ends waits for a change in progress; 0 means one minute.
-	// A second CommandQuit ends the wait.
 	Grace time.Duration
 }
 
@@ -93,12 +93,11 @@ type Live struct {
 	loop   machine
 	latest atomic.Pointer[loop.Snapshot]
 
-	mu         sync.Mutex // protects sends on commands and exports, and ended
-	commands   chan loop.Command
-	ended      bool
-	secondQuit chan struct{} // a second quit, while the session ends
-	exports    chan struct{}
-	writing    atomic.Bool // a report was requested and is not written yet
+	mu       sync.Mutex // protects sends on commands and exports, and ended
+	commands chan loop.Command
+	ended    bool
+	exports  chan struct{}
+	writing  atomic.Bool // a report was requested and is not written yet
 }
 
 // NewLive returns a session that has not started; Run starts it.
@@ -110,8 +109,7 @@ func NewLive(p LivePlan) *Live {
 		p.Grace = quitGrace
 	}
 	return &Live{
-		plan: p, loop: loop.New(p.Loop), commands: make(chan loop.Command, maxQueuedCommands+1),
-		secondQuit: make(chan struct{}, 1), exports: make(chan struct{}, 1),
+		plan: p, loop: loop.New(p.Loop), commands: make(chan loop.Command, maxQueuedCommands+1), exports: make(chan struct{}, 1),
 	}
 }
 
@@ -124,10 +122,6 @@ func (l *Live) Do(c loop.Command) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended && c == loop.CommandQuit {
-		select {
-		case l.secondQuit <- struct{}{}:
-		default: // one is queued already
-		}
 		return true
 	}
 	if l.ended || c >= loop.NumCommands {

@@ -28,25 +28,38 @@ func TestLiveQuitDuringAChange(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		takes  time.Duration
+		revert bool
+		back   time.Duration // putting the server back after it was canceled
 		fails  error
 		again  bool // a second quit
 		want   string
 		within time.Duration
 	}{
-		{"the change is finished first", 20 * time.Second, nil, false, "", 21 * time.Second},
-		{"its failure is reported", 20 * time.Second, broken, false, "the server refused to start", 21 * time.Second},
-		{"it is cancelled after the grace", time.Hour, nil, false, "cancelled after 1m0s", 62 * time.Second},
-		{"a second quit does not wait", time.Hour, nil, true, "was cancelled", 5 * time.Second},
+		{"the change is canceled and put back", time.Hour, false, 20 * time.Second, nil, false, "context canceled", 21 * time.Second},
+		{"a revert is finished first", 20 * time.Second, true, 0, nil, false, "", 21 * time.Second},
+		{"its failure is reported", 20 * time.Second, true, 0, broken, false, "the server refused to start", 21 * time.Second},
+		{"it is cancelled after the grace", time.Hour, true, 0, nil, false, "cancelled after 1m0s", 62 * time.Second},
+		{"a second quit abandons nothing", 20 * time.Second, true, 0, nil, true, "", 21 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				scripted := &script{answer: applies}
+				scripted := &script{answer: func(in loop.Input) []loop.Action {
+					list := applies(in)
+					for i := range list {
+						if a, ok := list[i].(loop.Apply); ok {
+							a.Revert = c.revert
+							list[i] = a
+						}
+					}
+					return list
+				}}
 				var cut atomic.Bool
 				s := &Server{Pages: newServer(), Apply: func(ctx context.Context, _ loop.Apply) loop.Applied {
 					err := c.fails
 					if !sleep(ctx, c.takes) {
 						cut.Store(true)
 						err = context.Cause(ctx)
+						time.Sleep(c.back)
 					}
 					if err != nil {
 						return loop.Applied{Err: err.Error()}

@@ -26,6 +26,7 @@ type result struct {
 // change is a change of the server in progress, or a canary.
 type change struct {
 	cancel context.CancelFunc
+	revert bool   // which is not canceled when the session ends
 	finish func() // ends a canary, nil for a change
 	done   chan struct{}
 	err    error // valid once done is closed
@@ -130,14 +131,14 @@ func (c *conductor) passAttached(ctx context.Context) {
 }
 
 // apply starts a change of the server. The task outlives ctx: a change that has started is completed,
-// or cancelled after ApplyWithin.
+// or cancelled by a quit or after ApplyWithin.
 func (c *conductor) apply(ctx context.Context, a loop.Apply) {
 	if why := c.cannotApply(); why != "" {
 		c.queue = append(c.queue, loop.Applied{Err: why})
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.plan.ApplyWithin)
-	change, server := &change{cancel: cancel, done: make(chan struct{})}, c.watch.server
+	change, server := &change{cancel: cancel, revert: a.Revert, done: make(chan struct{})}, c.watch.server
 	c.change = change
 	c.tasks.Go(func() {
 		defer cancel()
@@ -216,8 +217,15 @@ func (c *conductor) end() error {
 	return err
 }
 
-// awaitChange waits for a change in progress, at most for the grace of the plan or until a second
-// quit. It returns the error of the change, or that the change was cancelled.
+// cancelChange cancels a change in progress, which its applier then puts back. A revert goes on.
+func (c *conductor) cancelChange() {
+	if c.change != nil && c.change.finish == nil && !c.change.revert {
+		c.change.cancel()
+	}
+}
+
+// awaitChange waits for a change in progress, at most for the grace of the plan. It returns the error
+// of the change, or that the change was cancelled.
 func (c *conductor) awaitChange() error {
 	change := c.change
 	if change == nil {
@@ -233,9 +241,6 @@ func (c *conductor) awaitChange() error {
 	case <-grace.C:
 		change.cancel()
 		return fmt.Errorf("the server was being changed when the run ended, and the change was cancelled after %v", c.plan.Grace)
-	case <-c.live.secondQuit:
-		change.cancel()
-		return errors.New("the server was being changed when the run ended, and the change was cancelled")
 	}
 	if change.err != nil {
 		return fmt.Errorf("the change that was under way when the run ended: %w", change.err)
