@@ -192,7 +192,7 @@ func fleetCode(list []fleet.Server) cli.ExitCode {
 // watchFleet shows the servers on the screen until the user leaves it, and prints the last list then.
 func watchFleet(ctx context.Context, w *cli.World, o *fleetOptions) error {
 	restore := screen.Restorer(w)
-	defer cli.OnSignals(func(n int, s syscall.Signal) {
+	defer cli.OnSignals(ctx, func(n int, s syscall.Signal) {
 		if n > 1 { // the first signal ends ctx
 			restore()
 			os.Exit(128 + int(s))

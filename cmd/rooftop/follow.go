@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -34,13 +35,14 @@ type following struct {
 	keep func(*loop.Snapshot) kept
 	// patience limits the end of the run after it was requested; 0 is cli.EndPatience.
 	patience time.Duration
-	// settle, unless nil, restores the server after a session that ended normally. After any other
-	// end, unsettled is reported instead.
-	settle    func(*loop.Snapshot) error
-	unsettled string
+	// settle, unless nil, restores the server after a session that ended normally.
+	settle func(*loop.Snapshot) error
+	// restoring returns what the end waits for until the server is restored, "" once it is; nil if the
+	// run changes no server. It may be called from any goroutine.
+	restoring func() string
 
 	over  chan struct{} // closed when the session has ended and the files are written
-	hurry chan struct{} // closed by a second signal: do not wait any longer
+	hurry chan struct{} // closed by a second signal: wait for nothing but the server
 	rush  sync.Once
 	// rushed reports that the second signal was handled.
 	rushed bool
@@ -61,8 +63,10 @@ const (
 	// changeGrace is for a change in progress, so that a restart by rooftop is not interrupted
 	// halfway.
 	changeGrace = 8 * time.Second
-	// lastPatience is the remaining time after a second signal.
+	// lastPatience is the remaining time after a second signal if the server needs nothing.
 	lastPatience = time.Second
+	// newsEvery is the time between two sentences about what the end waits for.
+	newsEvery = 10 * time.Second
 )
 
 // errLeft is the cause of a session's end when the user left its view.
@@ -81,9 +85,9 @@ func (f *following) run(ctx context.Context) error {
 		results <- f.runSession(session)
 	}()
 	if v, ok := f.view.(*screenView); ok {
-		defer f.guard(screen.Restorer(v.w))()
+		defer f.guard(ctx, screen.Restorer(v.w))()
 	} else if f.settle != nil {
-		defer f.guard(func() {})()
+		defer f.guard(ctx, func() {})()
 	}
 	showErr := f.view.show(ctx, f)
 	end(errLeft)
@@ -149,7 +153,7 @@ func (f *following) await(ctx context.Context, results <-chan ending) ending {
 	if ctx.Err() != nil {
 		signalled = nil // this signal ended the run
 	}
-	patience := cmp.Or(f.patience, cli.EndPatience)
+	patience, began := cmp.Or(f.patience, cli.EndPatience), time.Now()
 	limit, news := time.NewTimer(patience), time.NewTimer(cli.QuietEnd)
 	defer limit.Stop()
 	defer news.Stop()
@@ -158,24 +162,53 @@ func (f *following) await(ctx context.Context, results <-chan ending) ending {
 		case e := <-results:
 			return e
 		case <-news.C:
-			fmt.Fprintln(f.stderr, "rooftop: ending what is under way; Ctrl-C ends at once")
+			f.note(f.news())
+			if f.restoring != nil {
+				news.Reset(newsEvery)
+			}
 		case <-signalled:
 			signalled = nil
 			f.hasten()
 		case <-f.hurried():
-			limit.Reset(lastPatience)
 			f.rushed = true
+			if step := f.restores(); step != "" {
+				f.note(autopilot.LeavesText("reverting to the kept configuration: " + step))
+			} else {
+				limit.Reset(lastPatience)
+			}
 		case <-limit.C:
+			if left := patience - time.Since(began); left > 0 && f.restores() != "" {
+				limit.Reset(left) // a change began at the instant of the second signal
+				continue
+			}
 			e := ending{kept: f.files()}
 			if !f.rushed {
 				e.err = fmt.Errorf("the session did not end within %v", patience)
 			}
-			if f.unsettled != "" {
-				e.err = errors.Join(e.err, errors.New(f.unsettled))
+			if f.restores() != "" {
+				e.err = errors.Join(e.err, errors.New(autopilot.RecoverText))
 			}
 			return e
 		}
 	}
+}
+
+func (f *following) note(text string) { fmt.Fprintln(f.stderr, "rooftop:", text) }
+
+// news says what the end of a run waits for.
+func (f *following) news() string {
+	if step := f.restores(); step != "" {
+		return "reverting to the kept configuration: " + step
+	}
+	return "ending what is under way; Ctrl-C ends at once"
+}
+
+// restores returns what the end waits for until the server is restored, "" if it needs nothing.
+func (f *following) restores() string {
+	if f.restoring == nil {
+		return ""
+	}
+	return f.restoring()
 }
 
 // hurried returns a channel that is closed by a second signal, nil once that was handled.
@@ -194,17 +227,35 @@ func (f *following) hasten() {
 	})
 }
 
-// guard handles further signals while a run must not be cut off: its screen is open, or rooftop is
-// changing a server. The first signal ends the run in order (cli.SignalContext); the second ends
-// all waiting; the third calls give and ends the process. The returned function stops the handling.
-func (f *following) guard(give func()) func() {
-	return cli.OnSignals(func(n int, s syscall.Signal) {
+// leaving returns the handler of signals of a command that restores a server and has no screen: the
+// second signal is told what the third one leaves. doing is what is under way.
+func leaving(w *cli.World, doing string) func(n int, s syscall.Signal) {
+	return func(n int, s syscall.Signal) {
+		switch {
+		case n == 2:
+			w.Notef("%s", autopilot.LeavesText(doing))
+		case n > 2:
+			w.Notef("%s", autopilot.RecoverText)
+			os.Exit(128 + int(s))
+		}
+	}
+}
+
+// guard handles further signals while a run must not be cut off: its screen is open, or rooftop may
+// be changing a server. The first signal ends the run in order (cli.SignalContext); the second ends
+// all waiting except that for the server; the third calls give and ends the process. The returned
+// function stops the handling.
+func (f *following) guard(ctx context.Context, give func()) func() {
+	return cli.OnSignals(ctx, func(n int, s syscall.Signal) {
 		switch n {
 		case 1:
 		case 2:
 			f.hasten()
 		default:
 			give()
+			if f.restores() != "" {
+				f.note(autopilot.RecoverText)
+			}
 			os.Exit(128 + int(s))
 		}
 	})

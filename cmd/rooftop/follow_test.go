@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
@@ -272,22 +271,34 @@ func TestDefaultCommand(t *testing.T) {
 	}
 }
 
-// A run that controls a server waits until the server is restored, and reports if that was cut
-// short.
+// A run that controls a server waits until the server is restored, says what it waits for, and reports
+// if that took too long. A second signal cuts short everything else.
 func TestAServerInHandIsSettledOrSaidNotToBe(t *testing.T) {
 	signalsBegin()
 	for _, c := range []struct {
-		name  string
-		lasts time.Duration // of the session's end
-		hurry time.Duration // of the second signal, 0 none
-		want  string
-		says  string
-		took  time.Duration
+		name     string
+		lasts    time.Duration // of the session's end
+		hurry    time.Duration // of the second signal, 0 none
+		restored time.Duration // when the server is restored
+		want     string
+		says     string
+		notes    string
+		took     time.Duration
 	}{
 		{name: "in order", lasts: 2 * time.Minute, want: "session ended, settled, files, terminal restored, report", took: 3 * time.Minute},
 		{
 			name: "cut short", lasts: time.Hour, hurry: 90 * time.Second,
-			want: "terminal restored, files, report", says: "rooftop recover", took: 91 * time.Second,
+			want: "terminal restored, files, report", took: 91 * time.Second,
+		},
+		{
+			name: "a second signal during a revert", lasts: 21500 * time.Millisecond, hurry: 61 * time.Second, restored: 81500 * time.Millisecond,
+			want: "terminal restored, session ended, settled, files, report", took: 81500 * time.Millisecond,
+			notes: "rooftop: reverting to the kept configuration: stopping process 7; a third signal, or kill -9, leaves the server as it is then, and 'rooftop recover' restores it\n" +
+				"rooftop: reverting to the kept configuration: stopping process 7\nrooftop: reverting to the kept configuration: stopping process 7\n",
+		},
+		{
+			name: "a revert without an end", lasts: time.Hour, hurry: 9 * time.Minute, restored: 2 * time.Hour,
+			want: "terminal restored, files, report", says: "rooftop recover", took: 19 * time.Minute,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -297,11 +308,18 @@ func TestAServerInHandIsSettledOrSaidNotToBe(t *testing.T) {
 				d := &diary{}
 				time.AfterFunc(time.Minute, func() { cancel(&cli.SignalError{Signal: 15}) })
 				began := time.Now()
+				var stderr bytes.Buffer
 				f := &following{
-					session: &scripted{diary: d, lasts: c.lasts}, view: &scriptedView{diary: d, hurry: c.hurry}, stderr: &bytes.Buffer{},
+					session: &scripted{diary: d, lasts: c.lasts}, view: &scriptedView{diary: d, hurry: c.hurry}, stderr: &stderr,
+					restoring: func() string {
+						if time.Since(began) < c.restored {
+							return "stopping process 7"
+						}
+						return ""
+					},
 					keep:     func(*loop.Snapshot) kept { d.note("files"); return kept{} },
-					patience: 10 * time.Minute, unsettled: autopilot.RecoverText,
-					settle: func(*loop.Snapshot) error { d.note("settled"); return nil },
+					patience: 10 * time.Minute,
+					settle:   func(*loop.Snapshot) error { d.note("settled"); return nil },
 				}
 				err := f.run(ctx)
 				if got := strings.Join(d.notes(), ", "); got != c.want {
@@ -312,6 +330,9 @@ func TestAServerInHandIsSettledOrSaidNotToBe(t *testing.T) {
 				}
 				if took := time.Since(began); took != c.took {
 					t.Errorf("took %v, want %v", took, c.took)
+				}
+				if c.notes != "" && stderr.String() != c.notes {
+					t.Errorf("said\n%swant\n%s", stderr.String(), c.notes)
 				}
 				time.Sleep(2 * time.Hour)
 			})

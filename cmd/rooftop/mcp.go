@@ -127,6 +127,9 @@ func serveMCP(ctx context.Context, w *cli.World, o *mcpOptions) error {
 		Named: o.named, Changeable: o.changeable,
 		Take: func(ctx context.Context) (*mcpserver.Control, error) { return o.take(ctx, w) },
 	})
+	if !o.changeable.IsZero() {
+		defer cli.OnSignals(ctx, leaving(w, "reverting the change that is not kept"))()
+	}
 	in, ok := w.Stdin.(io.ReadCloser)
 	if !ok {
 		in = io.NopCloser(w.Stdin)
@@ -204,6 +207,14 @@ func keepChanges(ctx context.Context, w *cli.World) error {
 	if err := c.Start(); err != nil {
 		return err
 	}
+	defer cli.OnSignals(ctx, func(n int, s syscall.Signal) {
+		switch {
+		case n == 2:
+			w.Notef("process %d reverts the change that is not kept, and goes on with that in any case", c.Process.Pid)
+		case n > 2:
+			os.Exit(128 + int(s))
+		}
+	})()
 	context.AfterFunc(ctx, func() { _ = in.Close() })
 	go func() {
 		_, _ = io.Copy(in, w.Stdin)

@@ -137,7 +137,7 @@ func (r *recovery) recoverServer(ctx context.Context, l *apply.Left) error {
 	if l.Remedy == apply.Impossible && !r.o.leave {
 		item.End = recoverFailed
 	}
-	return r.offer(&item, func() error { return r.do(ctx, l) })
+	return r.offer(ctx, &item, func() error { return r.do(ctx, l) })
 }
 
 // recoverWorkload reports what any rooftop left in the workload of --kube, and restores it.
@@ -161,21 +161,23 @@ func (r *recovery) recoverWorkload(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := r.offer(&item, restore); err != nil {
+	if err := r.offer(ctx, &item, restore); err != nil {
 		return err
 	}
 	return r.finish(1)
 }
 
 // offer shows what was found of a server, and does what is to be done if the user agrees.
-func (r *recovery) offer(item *tuning.Recovered, do func() error) error {
+func (r *recovery) offer(ctx context.Context, item *tuning.Recovered, do func() error) error {
 	if !r.o.JSON {
 		if err := render.Text(r.w.Stdout, item.Page(), r.o.Style(r.w)); err != nil {
 			return err
 		}
 	}
 	if item.End == recoverOpen && r.agreed() {
+		stop := cli.OnSignals(ctx, leaving(r.w, "restoring the server"))
 		err := do()
+		stop()
 		item.End = recoverDone
 		if err != nil {
 			item.End, item.Why = recoverFailed, err.Error()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,10 @@ type tuneOptions struct {
 	screen screen.Options
 	files  fileOptions
 }
+
+// endWithins limits the end of a run that changes its server, in longest times of a change: one that
+// is canceled, its revert, and another try of that at the end.
+const endWithins = 3
 
 // defaultMeasure is the default duration of one measurement of the loop.
 const defaultMeasure = 20 * time.Second
@@ -95,6 +100,10 @@ func tune(ctx context.Context, w *cli.World, o *tuneOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.auto.Mode() == autopilot.ModeExec && !o.auto.DryRun {
+		// Between the handlers of the start and of the run.
+		defer cli.OnSignals(ctx, func(int, syscall.Signal) {})()
+	}
 	p, err := autopilot.Take(ctx, w, l, &o.Options, &o.auto)
 	if err != nil {
 		file.discard()
@@ -115,7 +124,7 @@ func tune(ctx context.Context, w *cli.World, o *tuneOptions) error {
 	}}
 	if p.Acts() {
 		p.Watch(live.Latest)
-		f.patience, f.unsettled = 2*o.auto.Within(), autopilot.RecoverText
+		f.patience, f.restoring = endWithins*o.auto.Within(), p.Restoring
 		f.settle = func(s *loop.Snapshot) error { return p.Settle(context.WithoutCancel(ctx), s) }
 	}
 	err = f.run(ctx)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
@@ -41,6 +42,7 @@ type Pilot struct {
 	beside func(context.Context, loop.StartCanary) (session.Canary, error)
 	// left describes what keeps running after rooftop ends, "" if nothing does.
 	left func() string
+	step *atomic.Value // the latest step of a change or a revert, a string; nil if none is known
 }
 
 // serverJournal is the journal of one server during a run: a [serverdir.Store].
@@ -239,6 +241,21 @@ func (p *Pilot) revert(s *loop.Snapshot) loop.Apply {
 	return a
 }
 
+// Restoring returns what a run that ends waits for before the server runs the kept configuration
+// again: the latest step. It returns "" if the server runs it and is not being changed. Any goroutine
+// may call it.
+func (p *Pilot) Restoring() string {
+	if state := p.journal.State(); len(p.changing) == 0 && state.Settled() {
+		return ""
+	}
+	if p.step != nil {
+		if step, ok := p.step.Load().(string); ok {
+			return step
+		}
+	}
+	return "a change is not kept"
+}
+
 // Acts reports whether the run may change its server. It is false for nil and a dry run.
 func (p *Pilot) Acts() bool { return p != nil && !p.dry }
 
@@ -264,6 +281,11 @@ func (o *Options) Within() time.Duration { return 2*o.start + stopWithin }
 
 // longest returns a time that no change exceeds with what puts the server back, which has more patience.
 func (o *Options) longest() time.Duration { return 2 * o.Within() }
+
+// LeavesText explains, at a second signal, what a further one leaves. doing is what is under way.
+func LeavesText(doing string) string {
+	return doing + "; a third signal, or kill -9, leaves the server as it is then, and 'rooftop recover' restores it"
+}
 
 // RecoverText explains how to restore the server after rooftop was stopped at once.
 const RecoverText = "stopped at once: the server may not run the kept configuration; 'rooftop recover' shows what was left and restores the server"

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,4 +245,34 @@ func (d *diary) notes() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.list)
+}
+
+// The end of a run says what it waits for while a change is made or not kept.
+func TestWhatARunThatEndsWaitsFor(t *testing.T) {
+	trial := journal.State{Open: true, Stage: journal.StageFailed}
+	p, _ := pilotOn(t, &handsNoted{}, trial)
+	if got := p.Restoring(); got != "a change is not kept" {
+		t.Errorf("a trial that no step is known of: %q", got)
+	}
+	p.step = new(atomic.Value)
+	p.step.Store("stopping process 7")
+	if got := p.Restoring(); got != "stopping process 7" {
+		t.Errorf("a trial: %q", got)
+	}
+	h := &handsNoted{}
+	p, _ = pilotOn(t, h, journal.State{})
+	p.step = new(atomic.Value)
+	if got := p.Restoring(); got != "" {
+		t.Errorf("nothing is under way: %q", got)
+	}
+	h.takes = func() {
+		p.step.Store("rehearsing")
+		if got := p.Restoring(); got != "rehearsing" {
+			t.Errorf("before the change is in the journal: %q", got)
+		}
+	}
+	p.apply(t.Context(), loop.Apply{Changes: []engine.Change{moreSlots}})
+	if got := p.Restoring(); got != "" {
+		t.Errorf("the change is over: %q", got)
+	}
 }

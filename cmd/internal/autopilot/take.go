@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,12 +55,13 @@ func (o *Options) Aim(server *attach.Options) error {
 type taking struct {
 	*attach.Options
 	auto *Options
+	step *atomic.Value // see Pilot.step
 }
 
 // Take takes control of a server in the mode that the user selected. It returns nil if there
 // is no mode and no dry run. It touches nothing before the journal is open.
 func Take(ctx context.Context, w *cli.World, l *attach.Locator, server *attach.Options, auto *Options) (*Pilot, error) {
-	o := &taking{Options: server, auto: auto}
+	o := &taking{Options: server, auto: auto, step: new(atomic.Value)}
 	if auto.DryRun {
 		reportInterrupted(w, l.Target)
 		return o.rehearse(ctx, l)
@@ -146,7 +148,10 @@ func (o *taking) takeCommand(ctx context.Context, w *cli.World, l *attach.Locato
 	defer show.Done()
 	plan, err := o.applierPlan(l, store, id)
 	if err == nil {
-		plan.Progress = show.Show
+		plan.Progress = func(text string) {
+			o.step.Store(text)
+			show.Show(text)
+		}
 		var applier *apply.Exec
 		if applier, err = apply.NewExec(o.auto.command, plan); err == nil {
 			return o.start(ctx, w, applier, store)
@@ -158,8 +163,11 @@ func (o *taking) takeCommand(ctx context.Context, w *cli.World, l *attach.Locato
 // start starts the server, and closes applier and store if that fails.
 func (o *taking) start(ctx context.Context, w *cli.World, applier *apply.Exec, store *serverdir.Store) (*Pilot, error) {
 	w.Notef("starting the server; its log is %s", applier.Log())
-	stop := cli.OnSignals(func(n int, s syscall.Signal) {
-		if n > 1 {
+	stop := cli.OnSignals(ctx, func(n int, s syscall.Signal) {
+		switch {
+		case n == 2:
+			w.Notef("%s", LeavesText("stopping the server that was started"))
+		case n > 2:
 			w.Notef("%s", RecoverText)
 			os.Exit(128 + int(s))
 		}
@@ -169,7 +177,7 @@ func (o *taking) start(ctx context.Context, w *cli.World, applier *apply.Exec, s
 	if err == nil {
 		var p *Pilot
 		if p, err = newPilot(applier, store); err == nil {
-			p.longest = o.auto.longest()
+			p.longest, p.step = o.auto.longest(), o.step
 			p.left = func() string { return describeRunning(applier) }
 			return p, nil
 		}
@@ -195,7 +203,7 @@ func describeRunning(applier *apply.Exec) string {
 func (o *taking) applierPlan(l *attach.Locator, to apply.Journal, id serverdir.Identity) (apply.Plan, error) {
 	key, err := attach.APIKey(o.Env, o.APIKeyFile)
 	return apply.Plan{
-		Journal: to, Server: id.String(),
+		Journal: to, Server: id.String(), Progress: func(text string) { o.step.Store(text) },
 		Ready: apply.Readiness{URL: l.Target.Base(), Within: o.auto.start, APIKey: key, CAFile: o.CAFile},
 	}, err
 }
@@ -226,7 +234,7 @@ func (o *taking) takeRunning(ctx context.Context, w *cli.World, l *attach.Locato
 				p, err = newPilot(applier, store)
 			}
 			if err == nil {
-				p.beside, p.longest = o.canary(applier), o.auto.longest()
+				p.beside, p.longest, p.step = o.canary(applier), o.auto.longest(), o.step
 				remarks(w, applier)
 				return p, nil
 			}

@@ -12,6 +12,13 @@ import (
 // to its child and one to the process group, and a terminal that closes may send several.
 const sameSignal = 250 * time.Millisecond
 
+// beforeThird is the time after the second signal within which no third one counts: it leaves a
+// server that is being restored, and the user must have read what the second one said.
+const beforeThird = 2 * time.Second
+
+// queuedSignals is the room for signals that were not handled yet.
+const queuedSignals = 8
+
 // Time limits for the end of a run after it was requested.
 const (
 	// EndPatience limits the whole end: work in progress, and the sources.
@@ -21,33 +28,56 @@ const (
 )
 
 // endings returns the signals that end a run. SIGHUP stays ignored if rooftop was started with
-// nohup(1).
+// nohup(1), and SIGQUIT if a shell started it in the background of a script.
 func endings() []os.Signal {
 	list := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		list = append(list, syscall.SIGHUP)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGQUIT} {
+		if !signal.Ignored(s) {
+			list = append(list, s)
+		}
 	}
 	return list
 }
 
-// OnSignals calls on for each signal that ends a run, with its number from 1, until stop is called.
+// counter numbers the signals that a user means.
+type counter struct {
+	n    int // of the last one
+	last time.Time
+}
+
+// count returns the number of a signal, from 1, or 0 if it belongs to the one before.
+func (c *counter) count(now time.Time) int {
+	within := sameSignal
+	if c.n == 2 {
+		within = beforeThird
+	}
+	if c.n > 0 && now.Sub(c.last) < within {
+		return 0
+	}
+	c.n, c.last = c.n+1, now
+	return c.n
+}
+
+// OnSignals calls on for each signal that ends a run, with its number, until stop is called. The
+// first signal ends ctx (see [SignalContext]); OnSignals counts from it also if it came before.
 // Signals that belong together count once. Meanwhile they do not end the process.
-func OnSignals(on func(n int, s syscall.Signal)) (stop func()) {
-	signals := make(chan os.Signal, 4)
+func OnSignals(ctx context.Context, on func(n int, s syscall.Signal)) (stop func()) {
+	signals := make(chan os.Signal, queuedSignals)
 	signal.Notify(signals, endings()...)
 	done := make(chan struct{})
+	var counted counter
+	if SignalCode(ctx) != 0 {
+		counted.n = 1
+	}
 	go func() {
-		var last time.Time
-		for n := 1; ; {
+		for {
 			select {
 			case <-done:
 				return
 			case s := <-signals:
-				if time.Since(last) < sameSignal {
-					continue
+				if n := counted.count(time.Now()); n > 0 {
+					on(n, s.(syscall.Signal))
 				}
-				on(n, s.(syscall.Signal))
-				n, last = n+1, time.Now()
 			}
 		}
 	}()
@@ -58,10 +88,11 @@ func OnSignals(on func(n int, s syscall.Signal)) (stop func()) {
 }
 
 // SignalContext returns a context that ends with the first signal, with a [*SignalError] as its
-// cause. The second signal ends the process at once, as if it were not caught.
+// cause. The second signal ends the process at once, as if it were not caught, unless [OnSignals]
+// handles it.
 func SignalContext() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	ch := make(chan os.Signal, 2)
+	ch := make(chan os.Signal, queuedSignals)
 	signal.Notify(ch, endings()...)
 	go func() {
 		select {

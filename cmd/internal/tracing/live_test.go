@@ -613,7 +613,7 @@ func TestLiveTraceExports(t *testing.T) {
 
 // The whole program except the kernel and the terminal.
 func TestTraceScreen(t *testing.T) {
-	cli.OnSignals(func(int, syscall.Signal) {})() // what it starts in the runtime is not of a bubble
+	cli.OnSignals(t.Context(), func(int, syscall.Signal) {})() // what it starts in the runtime is not of a bubble
 	synctest.Test(t, func(t *testing.T) {
 		target := &living{decoder: newDecoder(10*time.Millisecond, 1<<30)}
 		g, k := screentest.NewGlass(80, 24), screentest.NewKeys()

@@ -43,7 +43,7 @@ func (o *Options) watchScreen(ctx context.Context, w *cli.World) error {
 	}
 	l := newLiveTrace(o, source)
 	restore := screen.Restorer(w)
-	defer cli.OnSignals(func(n int, s syscall.Signal) {
+	defer cli.OnSignals(ctx, func(n int, s syscall.Signal) {
 		if n > 1 { // the first signal ends ctx
 			restore()
 			os.Exit(128 + int(s))
