@@ -41,7 +41,7 @@ var answerWithin = 2 * time.Minute
 
 // bounded limits calls whose answers a change or a revert waits for although its run is over.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(context.WithoutCancel(ctx), callWithin, fmt.Errorf("Docker did not finish within %v", callWithin))
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), callWithin, fmt.Errorf("the change did not end within %v in Docker", callWithin))
 }
 
 // newDaemon returns the daemon of a host; "" stands for DOCKER_HOST or the default. It connects to nothing.
