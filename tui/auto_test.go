@@ -188,7 +188,7 @@ func TestQuitPutsBackFirst(t *testing.T) {
 	}
 }
 
-// The first ctrl+c ends such a run in order, too; the second ends it at once.
+// The first ctrl+c ends such a run in order, too; the second leaves the screen.
 func TestCtrlCPutsBackFirst(t *testing.T) {
 	m, _, controls := testModel(snapshotNamed(t, "trial"), frame.Options{})
 	if cmd := press(m, "ctrl+c"); screentest.IsQuit(cmd) || len(controls.done) != 1 {

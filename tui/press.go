@@ -15,7 +15,7 @@ import (
 
 // revertingFirst is the notice when the user quits while the server runs with a change that is not
 // kept.
-const revertingFirst = "reverting first, then the run ends; ctrl+c ends it at once"
+const revertingFirst = "reverting first, then the run ends; ctrl+c leaves the screen"
 
 // revertsFirst reports whether quitting reverts a change first. The screen stays until that is done.
 func (m *model) revertsFirst() bool { return m.latest != nil && m.latest.RevertsFirst }
