@@ -193,7 +193,7 @@ func (f *following) await(ctx context.Context, results <-chan ending) ending {
 	}
 }
 
-func (f *following) note(text string) { fmt.Fprintln(f.stderr, "rooftop:", text) }
+func (f *following) note(text string) { fmt.Fprintln(f.stderr, "rooftop:", cli.Printable(text)) }
 
 // news says what the end of a run waits for.
 func (f *following) news() string {
@@ -225,20 +225,6 @@ func (f *following) hasten() {
 		f.session.Do(loop.CommandQuit)
 		close(f.hurry)
 	})
-}
-
-// leaving returns the handler of signals of a command that restores a server and has no screen: the
-// second signal is told what the third one leaves. doing is what is under way.
-func leaving(w *cli.World, doing string) func(n int, s syscall.Signal) {
-	return func(n int, s syscall.Signal) {
-		switch {
-		case n == 2:
-			w.Notef("%s", autopilot.LeavesText(doing))
-		case n > 2:
-			w.Notef("%s", autopilot.RecoverText)
-			os.Exit(128 + int(s))
-		}
-	}
 }
 
 // guard handles further signals while a run must not be cut off: its screen is open, or rooftop may

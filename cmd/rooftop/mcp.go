@@ -128,7 +128,7 @@ func serveMCP(ctx context.Context, w *cli.World, o *mcpOptions) error {
 		Take: func(ctx context.Context) (*mcpserver.Control, error) { return o.take(ctx, w) },
 	})
 	if !o.changeable.IsZero() {
-		defer cli.OnSignals(ctx, leaving(w, "reverting the change that is not kept"))()
+		defer cli.OnSignals(ctx, autopilot.OnSignals(w, "reverting the change that is not kept"))()
 	}
 	in, ok := w.Stdin.(io.ReadCloser)
 	if !ok {

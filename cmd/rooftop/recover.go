@@ -15,6 +15,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/kubernetes"
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
+	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
@@ -175,7 +176,7 @@ func (r *recovery) offer(ctx context.Context, item *tuning.Recovered, do func() 
 		}
 	}
 	if item.End == recoverOpen && r.agreed() {
-		stop := cli.OnSignals(ctx, leaving(r.w, "restoring the server"))
+		stop := cli.OnSignals(ctx, autopilot.OnSignals(r.w, "restoring the server"))
 		err := do()
 		stop()
 		item.End = recoverDone

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
@@ -285,6 +287,20 @@ func (o *Options) longest() time.Duration { return 2 * o.Within() }
 // LeavesText explains, at a second signal, what a further one leaves. doing is what is under way.
 func LeavesText(doing string) string {
 	return doing + "; a third signal, or kill -9, leaves the server as it is then, and 'rooftop recover' restores it"
+}
+
+// OnSignals returns a handler for [cli.OnSignals] while a server is restored: at the second signal it
+// says what the third one leaves, and at that one it ends the process. doing is what is under way.
+func OnSignals(w *cli.World, doing string) func(n int, s syscall.Signal) {
+	return func(n int, s syscall.Signal) {
+		switch {
+		case n == 2:
+			w.Notef("%s", LeavesText(doing))
+		case n > 2:
+			w.Notef("%s", RecoverText)
+			os.Exit(128 + int(s))
+		}
+	}
 }
 
 // RecoverText explains how to restore the server after rooftop was stopped at once.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,5 +275,16 @@ func TestWhatARunThatEndsWaitsFor(t *testing.T) {
 	p.apply(t.Context(), loop.Apply{Changes: []engine.Change{moreSlots}})
 	if got := p.Restoring(); got != "" {
 		t.Errorf("the change is over: %q", got)
+	}
+}
+
+func TestASecondSignalIsToldWhatTheThirdLeaves(t *testing.T) {
+	var stderr bytes.Buffer
+	on := OnSignals(&cli.World{Stderr: &stderr}, "restoring the server")
+	on(1, syscall.SIGTERM)
+	on(2, syscall.SIGHUP)
+	const want = "rooftop: restoring the server; a third signal, or kill -9, leaves the server as it is then, and 'rooftop recover' restores it\n"
+	if got := stderr.String(); got != want {
+		t.Errorf("said %q, want %q", got, want)
 	}
 }

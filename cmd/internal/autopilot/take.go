@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply"
@@ -163,15 +161,7 @@ func (o *taking) takeCommand(ctx context.Context, w *cli.World, l *attach.Locato
 // start starts the server, and closes applier and store if that fails.
 func (o *taking) start(ctx context.Context, w *cli.World, applier *apply.Exec, store *serverdir.Store) (*Pilot, error) {
 	w.Notef("starting the server; its log is %s", applier.Log())
-	stop := cli.OnSignals(ctx, func(n int, s syscall.Signal) {
-		switch {
-		case n == 2:
-			w.Notef("%s", LeavesText("stopping the server that was started"))
-		case n > 2:
-			w.Notef("%s", RecoverText)
-			os.Exit(128 + int(s))
-		}
-	})
+	stop := cli.OnSignals(ctx, OnSignals(w, "stopping the server that was started"))
 	err := applier.Start(ctx)
 	stop()
 	if err == nil {
