@@ -13,11 +13,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/corpus"
 )
 
 // TestScripts runs the command lines of testdata/script: flags, exit codes, documents and errors.
@@ -64,16 +64,13 @@ func scriptRooftop(ts *testscript.TestScript, neg bool, args []string) {
 	scriptCall(ts, args[0], args[1:], &stdout, &stderr, run)
 }
 
-// signalPatience limits the wait for a text.
-const signalPatience = time.Minute
-
 // scriptSignal sends a signal to a command after stdout or stderr contains a text.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}
 	if neg || len(args) < 3 || signals[args[0]] == 0 {
 		ts.Fatalf("usage: signal INT|TERM|HUP TEXT CODE ARGS...")
 	}
-	limit, stop := context.WithTimeout(context.Background(), signalPatience)
+	limit, stop := context.WithTimeout(context.Background(), corpus.Patience)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(limit)
 	defer cancel(nil)
