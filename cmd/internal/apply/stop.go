@@ -132,10 +132,10 @@ func (h *host) free(at netip.AddrPort) error {
 }
 
 // holders lists the processes that listen at an address, as proc.FS.Holders does, but retries
-// for h.kills if the port is in use and no process is visible: the kernel ends a
+// for killWithin if the port is in use and no process is visible: the kernel ends a
 // program's other threads, and closes its sockets, after its first thread.
 func (h *host) holders(at netip.AddrPort) (pids []int, listening bool, err error) {
-	for deadline := time.Now().Add(h.kills); ; time.Sleep(stopPoll) {
+	for deadline := time.Now().Add(killWithin); ; time.Sleep(stopPoll) {
 		pids, listening, err = h.fs.Holders(at)
 		if err != nil || !listening || len(pids) > 0 || time.Now().After(deadline) {
 			return pids, listening, err
