@@ -33,7 +33,6 @@ type host struct {
 	// Only tests change these:
 	self     string        // program of a launcher process
 	launches time.Duration // launcherWithin
-	kills    time.Duration // killWithin
 }
 
 // Grace is how long a server may take to end by itself.
@@ -59,7 +58,7 @@ func newHost(grace time.Duration) (*host, error) {
 	}
 	return &host{
 		fs: fs, boot: strings.TrimSpace(string(boot)), grace: grace,
-		self: "/proc/self/exe", launches: launcherWithin, kills: killWithin,
+		self: "/proc/self/exe", launches: launcherWithin,
 	}, nil
 }
 
@@ -247,7 +246,7 @@ func (w *waiting) become(ctx context.Context) error {
 func (w *waiting) close() error {
 	_ = w.socket.Close()
 	_ = w.kill() // fails if it has ended
-	if !w.process.reaped(w.host.kills) {
+	if !w.process.reaped(killWithin) {
 		return fmt.Errorf("the launcher (process %d) does not end, even when killed", w.process.PID)
 	}
 	return nil

@@ -69,7 +69,7 @@ func (h *host) stop(p *process, at netip.AddrPort, grace time.Duration) error {
 	}
 	if len(left) > 0 {
 		h.signalAll(p, left, syscall.SIGKILL)
-		if left = h.waitFor(p, h.kills, nil); len(left) > 0 {
+		if left = h.waitFor(p, killWithin, nil); len(left) > 0 {
 			return fmt.Errorf("%s does not end, even when killed", listed(left))
 		}
 	}
@@ -118,7 +118,7 @@ func (h *host) unreaped(p *process, left []proc.Process) []proc.Process {
 	if one, err := h.fs.Find(p.PID); err == nil && one.Ticks == p.Ticks {
 		return []proc.Process{one}
 	}
-	p.reaped(h.kills) // it is being reaped
+	p.reaped(killWithin) // it is being reaped
 	return nil
 }
 
