@@ -64,7 +64,9 @@ func begunBy(t *testing.T, l *launcher.Launch, program string) *elsewhere {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}
-		_ = syscall.Kill(-s.process.PID, syscall.SIGKILL)
+		for _, one := range h.alive(s.process) { // its number may be another process's by now
+			h.send(one, syscall.SIGKILL)
+		}
 	})
 	waitForPort(t, s.at)
 	return s
