@@ -129,7 +129,8 @@ func TestRefusals(t *testing.T) {
 		}
 	})
 	t.Run("too large", func(t *testing.T) {
-		if got := ask(t, h, "POST", "/v1/completions", `{"prompt":"`+strings.Repeat("x", maxBody)+`"}`); got.status != 413 {
+		// By one byte: a server that leaves more unread resets the connection, and the client may not see its answer.
+		if got := ask(t, h, "POST", "/v1/completions", strings.Repeat("x", maxBody+1)); got.status != 413 {
 			t.Errorf("status %d, %s", got.status, got.body)
 		}
 	})
