@@ -125,6 +125,7 @@ type interrupted struct {
 	launches map[string]*meant
 	records  []journalled
 	stderr   string // a file, "" where nothing reads it
+	shown    string // on the terminal, a file
 	did      []string
 }
 
@@ -306,7 +307,13 @@ func (r *interrupted) connect() {
 		r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = theirs, theirs, theirs
 		r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 		r.cmd.Env = append(slices.Clone(r.env), "TERM=xterm-256color")
-		go func() { _, _ = io.Copy(io.Discard, ours) }()
+		shown, err := os.Create(filepath.Join(r.t.TempDir(), "terminal"))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.t.Cleanup(func() { shown.Close() })
+		r.shown = shown.Name()
+		go func() { _, _ = io.Copy(shown, ours) }()
 		return
 	}
 	reads, writes, err := os.Pipe()
@@ -387,7 +394,8 @@ func (r *interrupted) run(after time.Duration, changing bool) {
 	r.tune(seconds)
 	for end := time.Now().Add(3 * time.Minute); changing && r.how.name != "timeout" && !r.has("intent"); r.after(20 * time.Millisecond) {
 		if r.ended() || time.Now().After(end) {
-			r.t.Fatalf("it made no change: %s", r.said())
+			shown, _ := os.ReadFile(r.shown)
+			r.t.Fatalf("it made no change (ended %v): %s%q", r.ended(), r.said(), shown[max(0, len(shown)-1000):])
 		}
 	}
 	if r.how.name == "timeout" {
