@@ -72,26 +72,27 @@ func scorePair(ctx context.Context, p *Pair) PairRow {
 	for i := range got.Iterations {
 		r.Steps = append(r.Steps, pairStep(&got.Iterations[i]))
 	}
-	r.Start = p.output(p.Scenario.Server, gridSeed)
+	m := outputs{pair: p, known: map[outputOf]float64{}}
+	r.Start = m.output(p.Scenario.Server, gridSeed)
 	for _, command := range append(p.Points(), r.EndAt) {
 		if ctx.Err() != nil {
 			r.Err = context.Cause(ctx)
 			return r
 		}
-		if v := p.output(command, gridSeed); v > r.Best {
+		if v := m.output(command, gridSeed); v > r.Best {
 			r.Best, r.BestAt = v, command
 		}
 	}
-	r.measureShort()
+	r.measureShort(&m)
 	return r
 }
 
 // measureShort compares the end with the best on several seeds.
-func (r *PairRow) measureShort() {
+func (r *PairRow) measureShort(m *outputs) {
 	var logs []float64
 	sum := 0.0
 	for seed := range uint64(pairSeeds) {
-		end, best := r.output(r.EndAt, gridSeed+seed), r.output(r.BestAt, gridSeed+seed)
+		end, best := m.output(r.EndAt, gridSeed+seed), m.output(r.BestAt, gridSeed+seed)
 		if seed == 0 {
 			r.End = end
 		}
@@ -106,12 +107,33 @@ func (r *PairRow) measureShort() {
 	r.Short, r.ShortMost = -math.Expm1(mean), -math.Expm1(mean-half)
 }
 
-// output returns the output tokens per second of a launch command under the pair's load, 0 if it does not
-// start.
+// outputs measures launch commands under a pair's load, each once for a seed.
+type outputs struct {
+	pair  *Pair
+	known map[outputOf]float64
+}
+
+type outputOf struct {
+	command string
+	seed    uint64
+}
+
+// output returns the output tokens per second of a launch command, 0 if it does not start.
+func (m *outputs) output(command string, seed uint64) float64 {
+	of := outputOf{command, seed}
+	v, ok := m.known[of]
+	if !ok {
+		v = m.pair.output(command, seed)
+		m.known[of] = v
+	}
+	return v
+}
+
 func (p *Pair) output(command string, seed uint64) float64 {
 	sc := p.Scenario
 	sc.Server = command
-	out, err := Run(&sc, nil, Options{Seed: seed})
+	// The clients measure the output: the pages are polled as seldom as possible.
+	out, err := Run(&sc, nil, Options{Seed: seed, Every: sc.Measure.For})
 	if err != nil || out.refused() {
 		return 0
 	}
