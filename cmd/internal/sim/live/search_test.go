@@ -46,6 +46,8 @@ type start struct {
 	// open is why the search does not reach the best yet, "" if it does. It is logged and not
 	// asserted.
 	open string
+
+	known map[worthOf]worth // what was measured
 }
 
 type axis struct {
@@ -150,10 +152,30 @@ type worth struct {
 	known  bool
 }
 
+type worthOf struct {
+	flags string
+	seed  uint64
+}
+
 func (s *start) worth(t testing.TB, flags string, seed uint64) worth {
 	t.Helper()
+	of := worthOf{strings.TrimSpace(flags), seed}
+	w, ok := s.known[of]
+	if !ok {
+		w = s.measured(t, flags, seed)
+		if s.known == nil {
+			s.known = map[worthOf]worth{}
+		}
+		s.known[of] = w
+	}
+	return w
+}
+
+func (s *start) measured(t testing.TB, flags string, seed uint64) worth {
+	t.Helper()
 	sc := s.scenario(flags)
-	out, err := bench.Run(&sc, nil, bench.Options{Seed: seed})
+	// The clients measure it: the pages are polled as seldom as possible.
+	out, err := bench.Run(&sc, nil, bench.Options{Seed: seed, Every: sc.Measure.For})
 	if err != nil || out.Refused != nil {
 		return worth{}
 	}
