@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
 // randomConfig is a small engine with everything that can be scarce scarce.
@@ -78,9 +80,9 @@ func randomRequest(r *rand.Rand, c *Config, id ID, now time.Duration) Request {
 // through the same scenarios; after every call all they show, and the blocks of
 // every request, are the same.
 func TestAgainstReference(t *testing.T) {
-	scenarios := 4000
-	if testing.Short() {
-		scenarios = 500
+	scenarios := 600
+	if longtest.Tests {
+		scenarios = 4000
 	}
 	var seen coverage
 	for seed := range scenarios {

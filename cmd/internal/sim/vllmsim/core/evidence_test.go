@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
 // timeOf is the time of a step of llama-3.1-8b in bf16 on one H100, of few
@@ -124,9 +126,13 @@ func starved(blocks int) Config {
 // TestThroughputRisesWithThePool is an order that real servers show:
 // more blocks never give less throughput, which saturates when nobody is preempted.
 func TestThroughputRisesWithThePool(t *testing.T) {
+	pools := []int{300, 900, 2400, 3600, 6400}
+	if longtest.Tests {
+		pools = []int{300, 600, 900, 1200, 1800, 2400, 3600, 5200, 6400, 26312}
+	}
 	for _, async := range []bool{false, true} {
 		var last outcome
-		for i, blocks := range []int{300, 600, 900, 1200, 1800, 2400, 3600, 5200, 6400, 26312} {
+		for i, blocks := range pools {
 			c := starved(blocks)
 			c.AsyncScheduling = async
 			o := closed(t, c, 64, 256, own(256), about)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -167,9 +169,9 @@ func (l *ledger) drained(submitted int) {
 
 // TestInvariants holds them against random servers under random loads.
 func TestInvariants(t *testing.T) {
-	runs := 300
-	if testing.Short() {
-		runs = 30
+	runs := 60
+	if longtest.Tests {
+		runs = 300
 	}
 	preempted, hits := 0, 0
 	for seed := range runs {
