@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
 // ttftParts returns the means of time to first token and of what of it the
@@ -173,13 +174,18 @@ func TestCancel(t *testing.T) {
 // TestCancelAtEveryStage cancels one of two equal requests a moment later each
 // time, from before its arrival to after its end.
 func TestCancelAtEveryStage(t *testing.T) {
-	for at := time.Duration(0); at < 600*time.Millisecond; at += 700 * time.Microsecond {
+	const moment = 700 * time.Microsecond
+	step := 7 * moment // an odd number, for both ways to drive
+	if longtest.Tests {
+		step = moment
+	}
+	for at := time.Duration(0); at < 600*time.Millisecond; at += step {
 		v := start(t, parsed(t))
 		h := v.Healthy()
 		got, id := submit(t, v, h+time.Millisecond, Call{Prompt: prompt(300, 1), MaxTokens: 8, IgnoreEOS: true})
 		other, _ := submit(t, v, h+time.Millisecond, Call{Prompt: prompt(300, 2), MaxTokens: 8, IgnoreEOS: true})
 		// The driver may also be late to let time pass.
-		inTime := at/(700*time.Microsecond)%2 == 0
+		inTime := at/moment%2 == 0
 		if inTime {
 			run(v, h+at)
 		}
