@@ -293,7 +293,7 @@ func (s *owned) await(ctx context.Context) error {
 		}
 		// The owner of a port does not change, so one check is enough.
 		checked = true
-		if s.serves() {
+		if s.isOneOf(pids) {
 			return nil
 		}
 		return &takenError{s.at, pids}
@@ -346,9 +346,11 @@ func (s *owned) Trouble() string {
 // may end and leave the server running.
 func (s *owned) serves() bool {
 	pids, _, err := s.fs.Holders(s.at)
-	if err != nil {
-		return false
-	}
+	return err == nil && s.isOneOf(pids)
+}
+
+// isOneOf reports whether one of the processes is of the server.
+func (s *owned) isOneOf(pids []int) bool {
 	return slices.ContainsFunc(s.alive(s.process), func(one proc.Process) bool { return slices.Contains(pids, one.PID) })
 }
 
