@@ -21,7 +21,9 @@ func withPercentSign(s string) string {
 }
 
 // Operator returns a comparison as people read it: "≥" for ">=".
-func Operator(op string) string { return strings.NewReplacer(">=", "≥", "<=", "≤").Replace(op) }
+func Operator(op string) string { return operators.Replace(op) }
+
+var operators = strings.NewReplacer(">=", "≥", "<=", "≤")
 
 // ChangeRange formats an interval of relative changes: "+29 to +33 %". If both ends format the same, it is one
 // figure.

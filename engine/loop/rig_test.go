@@ -58,6 +58,8 @@ type rig struct {
 // fake is a server whose throughput saturates in the batch.
 type fake struct {
 	args    string // its launch command
+	parsed  string // the one that batch follows from
+	batch   float64
 	started float64
 	up      time.Duration // answers from this time
 	down    bool
@@ -112,7 +114,14 @@ func (f *fake) reset() {
 }
 
 func (f *fake) slots() float64 {
-	c, err := launch.ParseCommand(f.args, nil, nil)
+	if f.batch == 0 || f.args != f.parsed {
+		f.parsed, f.batch = f.args, slotsOf(f.args)
+	}
+	return f.batch
+}
+
+func slotsOf(args string) float64 {
+	c, err := launch.ParseCommand(args, nil, nil)
 	if err != nil {
 		return 256
 	}

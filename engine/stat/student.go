@@ -23,10 +23,14 @@ func StudentQuantile(p, dof float64) float64 {
 	}
 	// Bisection of the tail in log t: it is monotone, and 80 halvings of
 	// 1e-6..1e60 are beyond the precision of a float.
+	scale := logScale(dof/2, 0.5)
 	tail, low, high := 1-p, math.Log(1e-6), math.Log(1e60)
 	for range 80 {
 		middle := (low + high) / 2
-		if studentTail(math.Exp(middle), dof) > tail {
+		if middle == low || middle == high {
+			break // neighbouring floats
+		}
+		if studentTail(math.Exp(middle), dof, scale) > tail {
 			low = middle
 		} else {
 			high = middle
@@ -36,24 +40,31 @@ func StudentQuantile(p, dof float64) float64 {
 }
 
 // studentTail returns the probability that Student's t exceeds t > 0: half the incomplete beta function
-// at dof/(dof+t²) (Abramowitz & Stegun 26.7.1).
-func studentTail(t, dof float64) float64 {
-	return incompleteBeta(dof/2, 0.5, dof/(dof+t*t)) / 2
+// at dof/(dof+t²) (Abramowitz & Stegun 26.7.1). scale is logScale(dof/2, 0.5).
+func studentTail(t, dof, scale float64) float64 {
+	return scaledBeta(dof/2, 0.5, dof/(dof+t*t), scale) / 2
 }
 
 // incompleteBeta returns the regularised incomplete beta function, by its continued fraction (Abramowitz
 // & Stegun 26.5.8, evaluated by the method of Lentz 1976).
-func incompleteBeta(a, b, x float64) float64 {
+func incompleteBeta(a, b, x float64) float64 { return scaledBeta(a, b, x, logScale(a, b)) }
+
+// logScale returns the logarithm of what scales the incomplete beta function to 1 at x = 1.
+func logScale(a, b float64) float64 {
+	la, _ := math.Lgamma(a)
+	lb, _ := math.Lgamma(b)
+	lab, _ := math.Lgamma(a + b)
+	return lab - la - lb
+}
+
+func scaledBeta(a, b, x, scale float64) float64 {
 	if x <= 0 {
 		return 0
 	}
 	if x >= 1 {
 		return 1
 	}
-	la, _ := math.Lgamma(a)
-	lb, _ := math.Lgamma(b)
-	lab, _ := math.Lgamma(a + b)
-	front := math.Exp(lab - la - lb + a*math.Log(x) + b*math.Log1p(-x))
+	front := math.Exp(scale + a*math.Log(x) + b*math.Log1p(-x))
 	if x > (a+1)/(a+b+2) {
 		return 1 - front/b*betaFraction(b, a, 1-x)
 	}
