@@ -19,7 +19,7 @@ func TestHostileSnapshots(t *testing.T) {
 	all := fixtures()
 	seeds := 500
 	if !longtest.Tests {
-		seeds = 100
+		seeds = 50
 	}
 	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 5))

@@ -284,8 +284,8 @@ func TestViewsKeepToTheirPane(t *testing.T) {
 			s := cmp.Or(f.s, &loop.Snapshot{})
 			for _, u := range []*frame.Settings{unicodeLook(), {Glyphs: cell.ASCII(), Filter: "kv"}} {
 				for j, size := range sizes {
-					if !longtest.Tests && (i+j)%3 != 0 {
-						continue // each state has a third of the sizes, and each size a third of the states
+					if !longtest.Tests && (i+j)%5 != 0 {
+						continue // each state has a fifth of the sizes, and each size a fifth of the states
 					}
 					c := cell.NewCanvas(size[0]+2*margin, size[1]+2*margin)
 					if u.Glyphs.ASCII {

@@ -18,7 +18,7 @@ import (
 // ones: no line too wide, no frame too tall, never empty.
 func TestEverySizeHoldsItsFrame(t *testing.T) {
 	var sizes [][2]int
-	every, wide := 11, 88
+	every, wide := 23, 88
 	if longtest.Tests {
 		every, wide = 1, 44
 	}
@@ -66,7 +66,7 @@ func TestAllSizesHoldTheirFrame(t *testing.T) {
 	all, turn := fixtures(), 0
 	for w := 20; w <= 240; w++ {
 		for h := 6; h <= 80; h++ {
-			if turn++; !longtest.Tests && (w+h)%11 != 0 {
+			if turn++; !longtest.Tests && (w+h)%23 != 0 {
 				continue
 			}
 			f, v := all[turn%len(all)], frame.ViewID(turn/len(all)%int(numViews))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,9 +18,11 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
+var eachTrace = sync.OnceValue(traceFixtures)
+
 func traceNamed(t testing.TB, name string) traced {
 	t.Helper()
-	for _, f := range traceFixtures() {
+	for _, f := range eachTrace() {
 		if f.name == name {
 			return f
 		}

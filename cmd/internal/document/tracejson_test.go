@@ -18,6 +18,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
+	"github.com/rooftop-dev/rooftop/engine/longtest"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/page/trace"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -207,7 +208,9 @@ func anyTrace(seed uint64) *optrace.Summary {
 // document and as HTML without foreign content.
 func FuzzTraceReports(f *testing.F) {
 	for seed := range uint64(120) {
-		f.Add(seed, int(20+seed%130), seed%3 == 0, seed%5 == 0)
+		if longtest.Tests || seed%4 == 0 {
+			f.Add(seed, int(20+seed%130), seed%3 == 0, seed%5 == 0)
+		}
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, columns int, ascii, verbose bool) {
 		s := anyTrace(seed)
