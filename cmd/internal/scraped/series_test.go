@@ -53,7 +53,7 @@ func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
 	}
 	compared := 0
 	for i, path := range files {
-		if strings.HasSuffix(path, ".jsonl.gz") || !longtest.Tests && i%5 != 0 { // the former are of operators
+		if strings.HasSuffix(path, ".jsonl.gz") || !longtest.Tests && i%9 != 0 { // the former are of operators
 			continue
 		}
 		whole, err := os.ReadFile(path)
@@ -72,7 +72,7 @@ func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
 			}
 		})
 	}
-	if least := map[bool]int{true: 86, false: 17}[longtest.Tests]; compared < least {
+	if least := map[bool]int{true: 86, false: 9}[longtest.Tests]; compared < least {
 		t.Errorf("only %d recordings were compared", compared)
 	}
 	t.Logf("%d of %d lines are needed", kept, all)

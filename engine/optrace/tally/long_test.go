@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/rooftop-dev/rooftop/engine/longtest" // collects garbage less often
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
