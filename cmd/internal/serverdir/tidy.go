@@ -22,7 +22,7 @@ func Tidy(root string) error {
 	}
 	for _, dir := range dirs {
 		id, err := ReadIdentity(dir)
-		if err != nil || !untidy(dir) {
+		if err != nil && !neverBegan(dir) || !untidy(dir) {
 			continue
 		}
 		s := &Store{dir: dir, id: id, now: time.Now}
@@ -50,6 +50,19 @@ func untidy(dir string) bool {
 	list, err := os.ReadDir(dir)
 	return err == nil && slices.ContainsFunc(list, func(e os.DirEntry) bool {
 		return IsTemporary(e.Name()) || IsLaunch(e.Name()) || e.Name() == ReserveName
+	})
+}
+
+// neverBegan reports whether a run was killed before it named its server: only incomplete
+// and empty files are left.
+func neverBegan(dir string) bool {
+	list, err := os.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(list, func(e os.DirEntry) bool {
+		if IsTemporary(e.Name()) || e.Name() == ReserveName || e.Name() == lockName {
+			return false
+		}
+		info, err := e.Info()
+		return err != nil || info.Size() > 0
 	})
 }
 
