@@ -142,10 +142,12 @@ func serving(t *testing.T, at netip.AddrPort) *proc.Server {
 	return list[i]
 }
 
-// endServing ends whatever serves at an address when the test is over.
+// endServing ends whatever serves at an address when the test is over, with its engine processes: a
+// server that rooftop starts leads a process group.
 func endServing(t *testing.T, at netip.AddrPort) {
 	t.Cleanup(func() {
 		if s := serving(t, at); s != nil {
+			_ = syscall.Kill(-s.LaunchPID, syscall.SIGKILL)
 			_ = syscall.Kill(s.LaunchPID, syscall.SIGKILL)
 			_ = syscall.Kill(s.ListenerPID, syscall.SIGKILL)
 		}

@@ -5,6 +5,7 @@ package main_test
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,14 +15,20 @@ import (
 // The main job on a real vLLM, as the gate runs it: rooftop finds that the slots are full, restarts
 // the server with more, proves the gain and keeps it.
 func TestE2EKept(t *testing.T) {
-	at := porttest.Address(t)
-	s := startServer(t, at, "--max-num-seqs", "4")
-	endServing(t, at) // what rooftop starts
 	program, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	load := exec.CommandContext(t.Context(), program, "load", "--url", s.url(), "--duration", "0", "--clients", "32", "--prompt-tokens", "100", "--output-tokens", "64")
+	at, dir := porttest.Address(t), installation(t)
+	s := &vllm{at: at, args: []string{"--max-num-seqs", "4"}, log: filepath.Join(t.TempDir(), "vllm.log"), gone: make(chan struct{})}
+	// Other work on this machine must not decide the verdict: rooftop gives none where the server waits
+	// for a CPU core for a different share of the time.
+	cmd := exec.Command("nice", slices.Concat([]string{"-n", "-20", filepath.Join(dir, "venv", "bin", "python")}, s.command(dir))...)
+	cmd.Env = serverEnvironment()
+	s.start(t, cmd)
+	t.Cleanup(s.stop)
+	endServing(t, at) // what rooftop starts
+	load := realTime(t.Context(), program, "load", "--url", s.url(), "--duration", "0", "--clients", "32", "--prompt-tokens", "100", "--output-tokens", "64")
 	if err := load.Start(); err != nil {
 		t.Fatal(err)
 	}
