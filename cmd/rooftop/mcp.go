@@ -134,11 +134,11 @@ func serveMCP(ctx context.Context, w *cli.World, o *mcpOptions) error {
 	if !ok {
 		in = io.NopCloser(w.Stdin)
 	}
-	return s.Serve(ctx, in, writeCloser{w.Stdout})
+	return s.Serve(ctx, in, writeCloser{ownFile(w.Stdout)})
 }
 
-// ownFile returns the file that w writes to, which the process that makes the changes writes to by
-// itself, or else w.
+// ownFile returns the file that w writes to, or else w. The server of tools must notice a client that
+// reads no answers, which an outlet hides; the process that makes the changes writes by itself.
 func ownFile(w io.Writer) io.Writer {
 	if f, ok := cli.File(w); ok {
 		return f
