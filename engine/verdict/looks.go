@@ -71,38 +71,14 @@ func nominalLevel(rate float64, information []float64, looks int) float64 {
 			continue
 		}
 		allowed := rate * (spent - before)
-		tooLow, enough := math.Inf(-1), math.Inf(1) // limits that are known to be too low and high enough
-		excess := func(limit float64) float64 {
+		low, high := 0.0, 10.0
+		for range 30 {
+			limit = (low + high) / 2
 			crossed, end := 0.0, limit*math.Sqrt(now)
 			for i, x := range points {
 				crossed += 2 * weights[i] * tail((end-x)/step) // as many cross the other limit
 			}
-			switch more := crossed > allowed; {
-			case more && limit > tooLow:
-				tooLow = limit
-			case !more && limit < enough:
-				enough = limit
-			}
-			return math.Log(crossed / allowed)
-		}
-		// The secant ends beside the limit, so that few halvings have to evaluate the crossings.
-		to := math.Sqrt2 * math.Erfinv(1-allowed)
-		from, was := to+0.1, excess(to+0.1)
-		for range 4 {
-			is := excess(to)
-			if next := to - is*(to-from)/(is-was); next > 0 && next < 10 {
-				from, to, was = to, next, is
-			}
-		}
-		excess(to - 5e-8)
-		excess(to + 5e-8)
-		low, high := 0.0, 10.0
-		for range 30 {
-			limit = (low + high) / 2
-			if limit > tooLow && limit < enough {
-				excess(limit)
-			}
-			if limit <= tooLow {
+			if crossed > allowed {
 				low = limit
 			} else {
 				high = limit
