@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // Defaults for Options that are zero.
@@ -142,7 +144,7 @@ func TrustCAs(path string) (*tls.Config, error) {
 	if path == "" {
 		return config, nil
 	}
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a FIFO, to wait for a writer has no end
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +313,7 @@ func (c *Client) within(where string, resp *http.Response) (string, error) {
 	}
 	if to.Scheme != c.target.scheme || net.JoinHostPort(strings.ToLower(to.Hostname()), port) != c.target.host || to.User != nil {
 		elsewhere := &url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
-		return "", fmt.Errorf("%w: %s redirects to %s, which is not followed; give --url %s if you trust it", ErrRedirect, where, elsewhere, elsewhere)
+		return "", fmt.Errorf("%w: %s redirects to %s, which is not followed; give %s if you trust it", ErrRedirect, where, elsewhere, launch.Line("--url", elsewhere.String()))
 	}
 	path := to.EscapedPath()
 	if to.RawQuery != "" {

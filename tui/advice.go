@@ -38,7 +38,7 @@ func (v *nowView) advice(w int) frame.Panel {
 	switch {
 	case s.Preliminary != "": // a command would be copied with the mouse
 	case r.Launch != "":
-		q.Add(frame.Shorten(u.Field(w, 83, "command", launch(u, r)), 6))
+		q.Add(frame.Shorten(u.Field(w, 83, "command", launchText(u, r)), 6))
 	case r.Kind == engine.KindFlag:
 		q.Add(u.Field(w, 83, "how", page.Toned(cell.Body, r.Command)))
 	}
@@ -65,8 +65,8 @@ func (v *nowView) advising() bool {
 	return false
 }
 
-// launch returns the whole launch command with the changed flag highlighted.
-func launch(u *frame.Settings, r *engine.Recommendation) page.Text {
+// launchText returns the whole launch command with the changed flag highlighted.
+func launchText(u *frame.Settings, r *engine.Recommendation) page.Text {
 	text := u.Spell(r.Launch)
 	for _, mark := range [...]string{r.Flag + " " + r.To, r.Flag + "=" + r.To, r.Flag} {
 		if at := strings.Index(text, mark); at >= 0 && r.Flag != "" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/tui/cell"
@@ -52,7 +53,8 @@ func bannerOf(s *loop.Snapshot, u *frame.Settings) frame.Remarks {
 		if since, ok := lastLoad(s); ok && s.Advice != nil {
 			text = " No requests since " + figure.Clock(since) + "; the advice is for the load before. To judge it:"
 		}
-		return frame.Remarks{{Token: cell.Strong, Text: u.Glyphs.Info + text}, {Token: cell.Accent, Text: " rooftop load " + serverFlag(s.Target.URL)}}
+		flag, name := serverFlag(s.Target.URL)
+		return frame.Remarks{{Token: cell.Strong, Text: u.Glyphs.Info + text}, {Token: cell.Accent, Text: " " + launch.Line("rooftop", "load", flag, name)}}
 	}
 	return nil
 }
@@ -116,11 +118,11 @@ func lastLoad(s *loop.Snapshot) (at time.Duration, ok bool) {
 }
 
 // serverFlag returns the flag that names a server: --url, or --kube for a workload of Kubernetes.
-func serverFlag(url string) string {
+func serverFlag(url string) (flag, name string) {
 	if workload, ok := strings.CutPrefix(url, tuning.KubeScheme); ok {
-		return "--kube " + workload
+		return "--kube", workload
 	}
-	return "--url " + strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/metrics")
+	return "--url", strings.TrimSuffix(strings.TrimSuffix(url, "/"), "/metrics")
 }
 
 // questionOf returns the open question with the keys that answer it, side by side if they fit.

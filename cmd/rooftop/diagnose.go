@@ -115,7 +115,7 @@ func diagnoseOne(ctx context.Context, o *attach.Options, past *scraped.Options, 
 	if len(list) > 1 {
 		var names []string
 		for _, t := range list {
-			names = append(names, "  --match '"+t.Match()+"'")
+			names = append(names, "  "+launch.Line("--match", t.Match()))
 		}
 		return engine.Diagnosis{}, cli.Usagef("%d servers were scraped; name one, or see all with rooftop fleet:\n%s", len(list), strings.Join(names, "\n"))
 	}
@@ -164,10 +164,10 @@ func offerScreen(w *cli.World, o *attach.Options, server *attach.Server) {
 			return
 		}
 		if cli.OnCommandLine(f) {
-			words = append(words, "--"+f.Name+"="+launch.Quote(f.Value.String()))
+			words = append(words, "--"+f.Name+"="+f.Value.String())
 		}
 	})
-	fmt.Fprintf(w.Stdout, "\nLive, with what a change brings: %s\n", strings.Join(words, " "))
+	fmt.Fprintf(w.Stdout, "\nLive, with what a change brings: %s\n", launch.Line(words...))
 }
 
 // write prints a diagnosis in the requested format.

@@ -12,6 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/collect/ggml"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
@@ -75,14 +76,14 @@ func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 	for i := range checks {
 		checks[i].For = serverPurpose
 	}
-	at, named := target.Metrics(), "--url "+target.Metrics()
+	at, command := target.Metrics(), []string{"rooftop", "diagnose", "--url", target.Metrics()}
 	if o.Kube != "" {
-		at, named = o.Kube, "--kube "+o.Kube
+		at, command = o.Kube, []string{"rooftop", "diagnose", "--kube", o.Kube}
 	}
 	name := catalog.EngineOf(server.Header.Inputs.Engine).Name
 	page := tuning.Purpose{
 		ID: serverPurpose, Commands: serverCommands, Can: checks[0].State != tuning.CheckBad,
-		Found: name + " answers at " + at + ".", Next: "rooftop diagnose " + named,
+		Found: name + " answers at " + at + ".", Next: launch.Line(command...),
 	}
 	dead := slices.IndexFunc(checks, func(c tuning.Check) bool { return c.Name == attach.HealthCheck && c.State == tuning.CheckBad })
 	switch {

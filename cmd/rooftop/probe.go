@@ -7,6 +7,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/proberun"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 func newProbe(w *cli.World) *cobra.Command {
@@ -47,7 +48,7 @@ func probeArgs(c *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return nil
 	case strings.Contains(args[0], "://"):
-		return cli.Usagef("probe takes the server's address with a flag: --url %s", args[0])
+		return cli.Usagef("probe takes the server's address with a flag: %s", launch.Line("--url", args[0]))
 	case cli.Nearest(args[0], "compare") != "":
 		return cli.Usagef("probe has no command %q; did you mean 'rooftop probe compare'?", args[0])
 	}

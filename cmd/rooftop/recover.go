@@ -20,6 +20,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
@@ -260,11 +261,11 @@ func (r *recovery) finish(found int) error {
 		return nil
 	}
 	if !r.o.JSON {
-		again := "rooftop recover"
+		again := []string{"rooftop", "recover", "--yes"}
 		if kube := r.o.server.Kube; kube != "" {
-			again += " --kube " + kube
+			again = append(again, "--kube", kube)
 		}
-		r.w.Notef("nothing was touched; '%s --yes' does it without asking", again)
+		r.w.Notef("nothing was touched; '%s' does it without asking", launch.Line(again...))
 	}
 	return cli.Exit(cli.ExitRecommendation)
 }

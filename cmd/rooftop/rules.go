@@ -52,7 +52,7 @@ func monitored(what, slo string) (string, error) {
 		}
 		return text, nil
 	case "grafana":
-		return "", cli.Usagef("rules grafana prints one board: rooftop rules grafana %s", strings.Join(monitoring.Boards(), ", or rooftop rules grafana "))
+		return "", cli.Usagef("rules grafana prints one board: 'rooftop rules grafana NAME', of %s", strings.Join(monitoring.Boards(), ", "))
 	case "servicemonitor", "podmonitor":
 		return monitoring.Monitors(what), nil
 	}

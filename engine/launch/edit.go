@@ -350,11 +350,7 @@ func (c *Config) Shell() string {
 	if c.typed {
 		return c.cmd.child.text()
 	}
-	quoted := c.cmd.argv()
-	for i, arg := range quoted {
-		quoted[i] = Quote(arg)
-	}
-	return strings.Join(quoted, " ")
+	return Line(c.cmd.argv()...)
 }
 
 // File returns the text of the config file, edits included; nil if there is none. It may

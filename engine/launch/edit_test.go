@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -252,5 +253,22 @@ func TestShell(t *testing.T) {
 	}
 	if changes := Diff(c, again); len(changes) > 0 {
 		t.Errorf("a shell would read something else: %v", changes)
+	}
+}
+
+// hostile are names that a label, a unit, a file or a host may have.
+var hostile = []string{
+	"x'; touch pwned; echo '", "$(touch pwned)", "`touch pwned`", "a b", "", "-rf", "~", "~root", "*", "{a,b}", "a=b", "#", "!!", "a\nb", "\\", "'", `"`, "&", "|", ";", "<", ">", "\t", "é", "\x01", "a'b\"c$d`e\\f",
+}
+
+// TestLine holds that a POSIX shell reads a line as the arguments that it was made of.
+func TestLine(t *testing.T) {
+	argv := append([]string{"printf", `%s\0`}, hostile...)
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", Line(argv...)).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Join(hostile, "\x00")+"\x00", string(out)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -289,6 +289,16 @@ func balanced(s string) int {
 	return len(s)
 }
 
+// Line returns a command as one line for a POSIX shell, which gives the program just these arguments. Each command
+// that a person may copy is made by it: names and labels come from elsewhere.
+func Line(argv ...string) string {
+	quoted := make([]string, len(argv))
+	for i, arg := range argv {
+		quoted[i] = Quote(arg)
+	}
+	return strings.Join(quoted, " ")
+}
+
 // Quote returns s as one word of a POSIX shell command line.
 func Quote(s string) string {
 	if s == "" {

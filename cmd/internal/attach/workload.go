@@ -11,6 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/facts"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
@@ -96,7 +97,7 @@ func (o *Options) Replicas(ctx context.Context) ([]Replica, error) {
 		r := Replica{Name: p.Pod.Metadata.Name, Owner: p.Owner(), Close: func() {}}
 		if workload := p.Workload.Namespace + "/" + r.Owner; r.Owner != "" {
 			if _, err := p.Workload.Parse(workload); err == nil {
-				r.Command = "rooftop tune --kube " + workload
+				r.Command = launch.Line("rooftop", "tune", "--kube", workload)
 			}
 		}
 		one := *o

@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/transport/spdy"
+
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // Tunnel is an address of this machine that leads to the server in one pod of a workload, through the API
@@ -229,7 +231,7 @@ func (e *nodeAwayError) Error() string {
 }
 
 func kubeletAway(node string) string {
-	return fmt.Sprintf("the kubelet of its node %s does not answer the API server (kubectl describe node %[1]s)", node)
+	return fmt.Sprintf("the kubelet of its node %s does not answer the API server (%s)", node, launch.Line("kubectl", "describe", "node", node))
 }
 
 // WayCut marks the error for those who do not know its type.

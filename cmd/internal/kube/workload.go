@@ -466,7 +466,7 @@ func (o *Object) Owner() string {
 	for _, ref := range o.Metadata.OwnerReferences {
 		if ref.Controller != nil && *ref.Controller {
 			if k := kindOf(ref.Kind); k != nil && strings.HasPrefix(ref.APIVersion, k.group+"/") {
-				return fmt.Sprintf("the %s %s makes it: name that, as --kube %s/%[2]s", ref.Kind, ref.Name, k.name)
+				return fmt.Sprintf("the %s %s makes it: name that, as %s", ref.Kind, ref.Name, launch.Line("--kube", k.name+"/"+ref.Name))
 			}
 			return fmt.Sprintf("the %s %s makes it: set the flag there", ref.Kind, ref.Name)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/past"
@@ -85,7 +86,7 @@ func nameOf(t collect.Target) string {
 // errNotNamed refuses an address that no person gave: an agent may have read it anywhere, and rooftop contacts none
 // but those that it is given.
 func errNotNamed(t collect.Target) error {
-	return fmt.Errorf("%s is not on this machine, and rooftop mcp was not started for it: a person adds --url %s to its command line", t, t.Base())
+	return fmt.Errorf("%s is not on this machine, and rooftop mcp was not started for it: a person adds %s to its command line", t, launch.Line("--url", t.Base()))
 }
 
 // target returns the server of an argument, and whether a person named it.

@@ -14,6 +14,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // atOnce is the number of servers that are polled at once. Each costs four requests a second, and some 2 ms of
@@ -134,7 +135,7 @@ func (o *Options) listed(given *attach.Options) ([]server, error) {
 		seen[target.Base()] = n
 		one := *given
 		one.URL = line
-		list = append(list, server{name: strings.TrimPrefix(target.Base(), "http://"), command: "rooftop tune --url " + target.Base(), options: &one})
+		list = append(list, server{name: strings.TrimPrefix(target.Base(), "http://"), command: launch.Line("rooftop", "tune", "--url", target.Base()), options: &one})
 	}
 	if len(list) == 0 {
 		return nil, cli.Usagef("--urls %s names no server: write a URL in each line, as http://gpu-7:8000", o.File)

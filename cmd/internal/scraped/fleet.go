@@ -3,7 +3,6 @@ package scraped
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/prometheus"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // Limits of the load on a Prometheus server, and of the memory that its answers take.
@@ -112,7 +112,7 @@ func (f *reading) read(ctx context.Context, first int, part []prometheus.Target)
 			s.Diagnosis = d
 		}
 		s.Name, s.Deployment = t.Name, t.Deployment()
-		s.Command = fmt.Sprintf("rooftop diagnose --prometheus %s --match '%s'", f.o.Prometheus, t.Match())
+		s.Command = launch.Line("rooftop", "diagnose", "--prometheus", f.o.Prometheus, "--match", t.Match())
 		f.finished()
 	}
 	return nil

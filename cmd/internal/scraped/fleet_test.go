@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -449,5 +450,21 @@ func TestHalfOfTheSeriesAreMissing(t *testing.T) {
 	}
 	if got["gpu-00:8000"] == engine.OutcomeNotEvaluable || got["gpu-01:8000"] != engine.OutcomeNotEvaluable || got["gpu-02:8000"] != engine.OutcomeNotEvaluable {
 		t.Errorf("outcomes %v", got)
+	}
+}
+
+// TestAHostileLabelIsData holds that a command to copy gives a shell the label and nothing to run.
+func TestAHostileLabelIsData(t *testing.T) {
+	for _, name := range []string{"x'; touch pwned; echo '", "$(touch pwned)", "a\nb`c`", `"},{a="`, "\u202egpu"} {
+		f := fake{servers: []string{name}}
+		list, _, err := f.read(t)
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		out, err := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(list[0].Command, "rooftop", `printf '%s\0'`, 1)).Output()
+		want := []string{"diagnose", "--prometheus", "http://prometheus:9090", "--match", "instance=" + strconv.Quote(name), ""}
+		if diff := cmp.Diff(want, strings.Split(string(out), "\x00")); err != nil || diff != "" {
+			t.Errorf("%s (-want +got):\n%s%v", list[0].Command, diff, err)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
 )
 
@@ -38,9 +39,9 @@ func documents(schema, path string) otherFile {
 	case document.TraceCompareSchema:
 		return otherFile{"what 'rooftop trace compare --json' wrote", jsonViewer}
 	case recording.Schema:
-		return otherFile{"a recording that is not compressed", "'gzip " + path + "' makes a file of it that 'rooftop trace " + path + ".gz' shows"}
+		return otherFile{"a recording that is not compressed", fmt.Sprintf("'%s' makes a file of it that '%s' shows", launch.Line("gzip", path), traceCommand(path+".gz"))}
 	case session.RecordingSchema:
-		return otherFile{"a recording of 'rooftop diagnose --record' or 'tune --record'", "'rooftop replay " + path + "' shows it"}
+		return otherFile{"a recording of 'rooftop diagnose --record' or 'tune --record'", fmt.Sprintf("'%s' shows it", launch.Line("rooftop", "replay", path))}
 	case document.ProbeSchema:
 		return otherFile{"the document of 'rooftop probe'", "'rooftop probe compare' compares it with another, and " + jsonViewer}
 	}
@@ -65,7 +66,7 @@ func identify(head []byte, path string) (f otherFile, known bool) {
 	case begins("<svg"), begins("<?xml") && bytes.Contains(lower, []byte("<svg")):
 		return otherFile{"a picture of the graph (--svg)", "a browser opens it"}, true
 	case begins("digraph"), begins("strict digraph"), begins("graph "):
-		return otherFile{"a graph in the DOT language (--dot)", "'dot -Tsvg " + path + "' of Graphviz draws it"}, true
+		return otherFile{"a graph in the DOT language (--dot)", fmt.Sprintf("'%s' of Graphviz draws it", launch.Line("dot", "-Tsvg", path))}, true
 	}
 	return otherFile{}, false
 }
@@ -74,10 +75,13 @@ func identify(head []byte, path string) (f otherFile, known bool) {
 // recording of a trace that was killed or is still running, if there is one.
 func missingFile(path string, err error) error {
 	if partial := partialPath(path); partial != path && hasContent(partial) {
-		return fmt.Errorf("%w; %s exists, with the data of a trace that was killed or is still running: 'rooftop trace %s' shows it", err, partial, partial)
+		return fmt.Errorf("%w; %s exists, with the data of a trace that was killed or is still running: '%s' shows it", err, partial, traceCommand(partial))
 	}
 	return err
 }
+
+// traceCommand is what shows a recording.
+func traceCommand(path string) string { return launch.Line("rooftop", "trace", path) }
 
 // openRegular opens a regular file for reading.
 func openRegular(path string) (*os.File, error) {

@@ -82,7 +82,7 @@ func removeEmpty(path string) error {
 }
 
 func errLeftover(path string) error {
-	return fmt.Errorf("%[1]s was left by a trace that was killed or failed, and is not overwritten: 'rooftop trace %[1]s' shows it; move or remove it, or name another file", path)
+	return fmt.Errorf("%s was left by a trace that was killed or failed, and is not overwritten: '%s' shows it; move or remove it, or name another file", path, traceCommand(path))
 }
 
 // checkUnwritten fails if another trace is writing a file.

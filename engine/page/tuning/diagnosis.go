@@ -8,6 +8,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -72,7 +73,7 @@ func footer(d *engine.Diagnosis, o Options) page.Section {
 	if r := d.Recommendation; r != nil {
 		// A report is longer than a small screen, so the answer is repeated at its end.
 		sec.Add(page.Paragraph(page.Toned(page.Strong, "do "), page.Toned(page.Accent, Action(r))))
-		more = "rooftop explain " + string(r.Finding) + ": how it is judged; " + more
+		more = launch.Line("rooftop", "explain", string(r.Finding)) + ": how it is judged; " + more
 	}
 	sec.Add(page.Paragraph(page.Toned(page.Muted, more)))
 	return sec

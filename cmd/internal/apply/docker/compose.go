@@ -22,6 +22,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // Labels of containers that Docker Compose makes.
@@ -57,10 +58,10 @@ func (s *service) find(ctx context.Context) error {
 	c, labels := s.Container, s.was.Config.Labels
 	command, err := s.installed(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: set the flag in command: of the service %s in %s and run docker compose up -d %[2]s", err, labels[serviceLabel], labels[filesLabel])
+		return fmt.Errorf("%w: set the flag in command: of the service %s in %s and run %s", err, labels[serviceLabel], labels[filesLabel], upCommand(labels[serviceLabel]))
 	}
 	if labels[oneOffLabel] == "True" {
-		return fmt.Errorf("docker compose run made the container %s: start the service with docker compose up -d %s", c.Name(), labels[serviceLabel])
+		return fmt.Errorf("the container %s was made by docker compose run: start the service with %s", c.Name(), upCommand(labels[serviceLabel]))
 	}
 	command = append(command, "--project-name", labels[projectLabel], "--project-directory", labels[directoryLabel])
 	for _, file := range list(labels[envFileLabel]) {
@@ -217,7 +218,9 @@ func (s *service) up() []string {
 }
 
 // upCommand is what a person types for that in the folder of the project.
-func (s *service) upCommand() string { return "docker compose up -d " + s.compose.Service }
+func (s *service) upCommand() string { return upCommand(s.compose.Service) }
+
+func upCommand(service string) string { return launch.Line("docker", "compose", "up", "-d", service) }
 
 // aside is the second name of the file as it was before a change that is on trial.
 func (s *service) aside() string {

@@ -248,7 +248,7 @@ func TestComposeRefused(t *testing.T) {
 		{"1.29.2", "1", "", "needs version 2 and finds 1.29.2: set the flag in command: of the service llm"},
 		{"", "1", "", "there is no docker compose here"},
 		{"2.40.1", "2", "", "run docker compose up -d llm first"},
-		{"2.40.1", "1", oneOffLabel, "docker compose run made the container"},
+		{"2.40.1", "1", oneOffLabel, "was made by docker compose run"},
 	} {
 		f := newFakeCompose(t)
 		c := f.fake.by(t)

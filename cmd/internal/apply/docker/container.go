@@ -23,6 +23,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // Suffixes of names of containers: of the one before a change on trial, and of one that was created for a
@@ -232,7 +233,7 @@ func (c *Container) revert(ctx context.Context, change *manager.Change) error {
 			return fmt.Errorf("the container %s is gone, as docker container prune removes those that are stopped: run it again as before%s", c.Name(), strings.TrimSuffix(", with "+change.Command.After, ", with "))
 		case err != nil:
 		case c.was == nil && kept.tries(change.Changes):
-			return fmt.Errorf("the container before the change is gone, as docker container prune removes those that are stopped, and %s is that of the change: run it again as docker inspect %[1]s shows it, but with %s", c.Name(), engine.JoinChanges(change.Changes))
+			return fmt.Errorf("the container before the change is gone, as docker container prune removes those that are stopped, and %s is that of the change: run it again as %s shows it, but with %s", c.Name(), launch.Line("docker", "inspect", c.Name()), engine.JoinChanges(change.Changes))
 		case c.was != nil && kept.ID != c.was.ID:
 			err = fmt.Errorf("somebody removed it, and %s is another one", c.Name())
 		case c.kept == nil:

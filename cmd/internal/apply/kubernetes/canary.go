@@ -13,6 +13,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // mostOthers is how many pods are measured beside a canary pod at most. Each takes a connection through the API
@@ -77,7 +78,7 @@ func (w *Workload) checkBeside(ctx context.Context, o *kube.Object) (others []ku
 	case !is.equal(&w.from):
 		err = w.changed()
 	case slices.Contains(w.lacks, "create pods"):
-		err = fmt.Errorf("this account may not create pods in the namespace %s, as a canary pod of %s: 'rooftop doctor --kube %s' says more", w.at.Namespace, w.Name(), w.Name())
+		err = fmt.Errorf("this account may not create pods in the namespace %s, as a canary pod of %s: '%s' says more", w.at.Namespace, w.Name(), doctorCommand(w.Name()))
 	case len(o.Spec.VolumeClaimTemplates) > 0:
 		err = fmt.Errorf("%s gives each pod volumes of its own (volumeClaimTemplates), which a canary pod would lack: tune it without --canary", w.Name())
 	case c.Readiness == nil && c.Startup == nil:
@@ -344,7 +345,7 @@ func (w *Workload) remove(ctx context.Context, o *kube.Object) error {
 			}
 		}
 		if name := list[0].Metadata.Name; time.Now().After(deadline) {
-			return fmt.Errorf("the canary pod %s is deleted and has not ended within %s: kubectl describe pod %s", name, figure.Duration(w.within), name)
+			return fmt.Errorf("the canary pod %s is deleted and has not ended within %s: %s", name, figure.Duration(w.within), launch.Line("kubectl", "describe", "pod", name))
 		}
 		select {
 		case <-ctx.Done():

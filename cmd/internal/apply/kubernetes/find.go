@@ -8,6 +8,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // New returns the workload of a server, whose changes are to be complete within a time. It changes nothing.
@@ -38,7 +39,7 @@ func New(ctx context.Context, at *kube.Workload, within time.Duration, force boo
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("this account may not %s in the namespace %s, so %s would not be put back surely: 'rooftop doctor --kube %s' says more", strings.Join(missing, ", "), at.Namespace, w.Name(), w.Name())
+		return nil, fmt.Errorf("this account may not %s in the namespace %s, so %s would not be put back surely: '%s' says more", strings.Join(missing, ", "), at.Namespace, w.Name(), doctorCommand(w.Name()))
 	}
 	if err := w.alone(ctx, o); err != nil {
 		return nil, err
@@ -50,6 +51,10 @@ func New(ctx context.Context, at *kube.Workload, within time.Duration, force boo
 	}
 	w.note(ctx, o)
 	return w, nil
+}
+
+func doctorCommand(workload string) string {
+	return launch.Line("rooftop", "doctor", "--kube", workload)
 }
 
 // changeable returns why an object must not be changed; nil if it may be.
@@ -64,7 +69,7 @@ func (w *Workload) changeable(o *kube.Object, force bool) error {
 	case t != nil && !t.over(o):
 		return t.taken(w.Name())
 	case o.Spec.Paused:
-		return fmt.Errorf("the rollout of %s is paused: kubectl rollout resume %s", w.Name(), w.Name())
+		return fmt.Errorf("the rollout of %s is paused: %s", w.Name(), launch.Line("kubectl", "rollout", "resume", w.Name()))
 	case o.Spec.UpdateStrategy.Type == "OnDelete":
 		return fmt.Errorf("%s replaces pods only when somebody deletes them (updateStrategy OnDelete)", w.Name())
 	case o.Spec.UpdateStrategy.RollingUpdate.Partition > 0:
@@ -72,7 +77,7 @@ func (w *Workload) changeable(o *kube.Object, force bool) error {
 	case o.Replicas() == 0:
 		return fmt.Errorf("%s is scaled to no pods", w.Name())
 	case !o.Rolled():
-		return fmt.Errorf("%s is being changed already, or its pods are not ready: kubectl rollout status %s", w.Name(), w.Name())
+		return fmt.Errorf("%s is being changed already, or its pods are not ready: %s", w.Name(), launch.Line("kubectl", "rollout", "status", w.Name()))
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ func (u *Unit) changeable(unit map[string]any, mainPID int) error {
 	case is("Transient"):
 		return fmt.Errorf("%s was made by systemd-run and is gone when its process ends", u.Name())
 	case is("NeedDaemonReload"):
-		return fmt.Errorf("the files of %s were changed since systemd read them, so that a restart would change more than one setting: run systemctl daemon-reload and systemctl restart %s first", u.Name(), u.Name())
+		return fmt.Errorf("the files of %s were changed since systemd read them, so that a restart would change more than one setting: run systemctl daemon-reload and %s first", u.Name(), launch.Line("systemctl", "restart", u.Name()))
 	case is("RefuseManualStop") || is("RefuseManualStart"):
 		return fmt.Errorf("%s may not be restarted by hand (RefuseManualStop= or RefuseManualStart=)", u.Name())
 	case text("Type") == "oneshot":

@@ -22,6 +22,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // Names of rooftop's drop-in files. systemd reads drop-in files in the order of their names, and the last
@@ -171,7 +172,7 @@ func (u *Unit) takes(ctx context.Context, conn *dbus.Conn, target *launcher.Laun
 		return err
 	}
 	if !slices.Equal(start.argv, literal(target.Argv, u.unit.Prefix)) {
-		return fmt.Errorf("another drop-in file of %s decides what is started: systemctl cat %s shows it", u.Name(), u.Name())
+		return fmt.Errorf("another drop-in file of %s decides what is started: %s shows it", u.Name(), launch.Line("systemctl", "cat", u.Name()))
 	}
 	return nil
 }
