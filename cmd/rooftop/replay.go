@@ -150,7 +150,7 @@ func (o *replayOptions) open(path string) (recording *session.Recording, done fu
 // openRecording opens a recording for a command, which reads it from its file as needed. done closes the
 // file.
 func openRecording(command, path string) (recording *session.Recording, done func(), err error) {
-	f, err := os.Open(path)
+	f, err := cli.Open(path)
 	if err != nil {
 		return nil, nil, cli.Usagef("%s: %w", command, err)
 	}

@@ -7,20 +7,28 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/rooftop-dev/rooftop/catalog"
 )
 
-// ReadFile reads a file of at most limit bytes. It fails if the file is larger.
-func ReadFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
+// Open opens a file that a person named, for reading. A FIFO is open at once and empty if no program writes to it:
+// to wait for one could not be interrupted.
+func Open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() {
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		_ = f.Close()
 		return nil, fmt.Errorf("%s is a directory", path)
 	}
-	f, err := os.Open(path)
+	return f, nil
+}
+
+// ReadFile reads a file of at most limit bytes. It fails if the file is larger.
+func ReadFile(path string, limit int64) ([]byte, error) {
+	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}

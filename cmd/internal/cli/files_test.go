@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -29,6 +32,22 @@ func TestStateDir(t *testing.T) {
 		got, err := StateDir(c.env)
 		if got != c.want || (err != nil) != (c.want == "") {
 			t.Errorf("%s: %q, %v", c.name, got, err)
+		}
+	}
+}
+
+// TestOpenNeverWaits holds that a FIFO that nobody writes to and a device without an end are files like others.
+func TestOpenNeverWaits(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := ReadFile(fifo, 1<<10); len(text) > 0 || err != nil {
+		t.Errorf("a FIFO: %q, %v", text, err)
+	}
+	for path, want := range map[string]string{"/dev/zero": "larger than 1 KiB", t.TempDir(): "is a directory"} {
+		if _, err := ReadFile(path, 1<<10); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}
 }

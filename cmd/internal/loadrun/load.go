@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -262,13 +261,10 @@ func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", ";
 
 // readTrace reads a recorded load.
 func readTrace(path string) (*loadgen.Trace, error) {
-	file, err := os.Open(path)
+	file, err := cli.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s is a directory", path)
-	}
 	return loadgen.ParseTrace(path, file)
 }

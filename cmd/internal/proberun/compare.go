@@ -2,7 +2,6 @@ package proberun
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
@@ -34,7 +33,7 @@ func Compare(w *cli.World, out *cli.Output, a, b string) error {
 }
 
 func readProbe(path string) (*capture.Record, error) {
-	f, err := os.Open(path)
+	f, err := cli.Open(path)
 	if err != nil {
 		return nil, cli.Usagef("%w", err)
 	}

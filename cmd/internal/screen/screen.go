@@ -65,12 +65,7 @@ func (o *Options) colors() (tui.Colors, error) {
 	if o.Colors == "" {
 		return nil, nil
 	}
-	f, err := os.Open(o.Colors)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxColors))
+	text, err := cli.ReadFile(o.Colors, maxColors)
 	if err != nil {
 		return nil, err
 	}

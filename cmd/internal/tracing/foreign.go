@@ -85,7 +85,7 @@ func traceCommand(path string) string { return launch.Line("rooftop", "trace", p
 
 // openRegular opens a regular file for reading.
 func openRegular(path string) (*os.File, error) {
-	f, err := os.Open(path)
+	f, err := cli.Open(path)
 	if err != nil {
 		return nil, cli.Usagef("trace: %w", missingFile(path, err))
 	}
