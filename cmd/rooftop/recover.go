@@ -74,7 +74,7 @@ func (o *recoverOptions) check() error {
 
 // Outcomes for one server.
 const (
-	recoverLeft   = "left alone" // not this program's task
+	recoverLeft   = "left alone" // only another rooftop or machine can see whether it runs as it was
 	recoverOpen   = "to do"
 	recoverDone   = "done"
 	recoverFailed = "failed"
@@ -251,7 +251,7 @@ func (r *recovery) finish(found int) error {
 	open := 0
 	for i := range r.list {
 		switch r.list[i].End {
-		case recoverFailed:
+		case recoverFailed, recoverLeft:
 			return cli.Exit(cli.ExitError)
 		case recoverOpen:
 			open++

@@ -64,6 +64,25 @@ func TestRecoverSaysAsksAndEnds(t *testing.T) {
 	}
 }
 
+// TestRecoverOfAServerInUse ends with an error, because whether the server runs as it was is not seen.
+func TestRecoverOfAServerInUse(t *testing.T) {
+	env := cutOff(t, 8000, journal.Record{Kind: journal.Begin, Mode: "hook"})
+	dirs, err := serverdir.Dirs(serverdir.Root(strings.TrimPrefix(env[0], "XDG_STATE_HOME=")))
+	if err != nil || len(dirs) != 1 {
+		t.Fatal(dirs, err)
+	}
+	other, err := serverdir.OpenUnfinished(dirs[0], "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for _, flag := range []string{"--yes", "--json", "--dry-run"} {
+		if out, errs, code := call(t, env, "recover", flag); code != cli.ExitError || !strings.Contains(out, "another rooftop uses this server") {
+			t.Errorf("%s: exit %d: %s%s", flag, code, out, errs)
+		}
+	}
+}
+
 func TestRecoverJSON(t *testing.T) {
 	env := cutOff(t, 8000, journal.Record{Kind: journal.Begin, Mode: "hook"})
 	for _, c := range []struct {
