@@ -34,6 +34,9 @@ type Readiness struct {
 	Model  string // model of the completion; "" is the first that the server lists
 	APIKey string // "" is the key that the server was launched with
 	CAFile string // PEM certificates trusted instead of the system's
+	// refusals is true if a refused completion shows that a server is back: what is restored may need a
+	// key that only the interrupted run had, or have a model without completions.
+	refusals bool
 }
 
 // Defaults of Readiness.Within and Readiness.Answer.

@@ -157,6 +157,7 @@ func TestALauncherThatDiesOrStops(t *testing.T) {
 func TestALauncherThatStopsInARevert(t *testing.T) {
 	t.Parallel()
 	e, _ := started(t, newNotebook(t), "--max-num-seqs", "4")
+	e.restores = time.Nanosecond // one attempt
 	sound, broken := e.self, faulty(t, "stopped", stepStart)
 	e.plan.Progress = func(text string) {
 		if strings.HasPrefix(text, "stopping") {

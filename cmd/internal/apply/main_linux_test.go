@@ -165,7 +165,11 @@ func fakeServer() {
 		fmt.Println("OSError: [Errno 98] error while attempting to bind on address: address already in use")
 		os.Exit(1)
 	}
-	go func() { _ = http.Serve(listener, fakeHandler(slots, string(text))) }()
+	code := 0
+	for _, one := range behaves {
+		_, _ = fmt.Sscanf(one, "refuses-%d", &code)
+	}
+	go func() { _ = http.Serve(listener, fakeHandler(slots, code, string(text))) }()
 	for s := range signals {
 		switch {
 		case s == crash:
@@ -190,7 +194,8 @@ func fakeServer() {
 	}
 }
 
-func fakeHandler(slots int, config string) http.Handler {
+// fakeHandler answers completions with the status refuses, if that is not 0.
+func fakeHandler(slots, refuses int, config string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/v1/models", func(w http.ResponseWriter, _ *http.Request) {
@@ -207,6 +212,10 @@ func fakeHandler(slots int, config string) http.Handler {
 		_ = json.NewEncoder(w).Encode(itself(config))
 	})
 	mux.HandleFunc("/v1/completions", func(w http.ResponseWriter, r *http.Request) {
+		if refuses != 0 {
+			http.Error(w, `{"error":"refused"}`, refuses)
+			return
+		}
 		if slots == slotsHangAsked {
 			<-r.Context().Done()
 			return

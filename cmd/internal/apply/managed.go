@@ -32,6 +32,7 @@ type Managed struct {
 	lost       bool     // a revert failed, so it is unknown what runs
 	notes      []string // beside those of the manager
 	answers    answers
+	able       bool // the server answered a completion in this run
 }
 
 // NewHook returns a Managed for a program, given by path or by name in PATH. It runs nothing. See
@@ -156,20 +157,26 @@ func (h *Managed) Apply(ctx context.Context, a loop.Apply) loop.Applied {
 	a = h.withKeptValues(a)
 	c := h.change(a)
 	if len(c.Changes) == 0 {
-		return h.untouched(errors.New("there is nothing to change"))
+		return h.untouched(a, errors.New("there is nothing to change"))
+	}
+	if !a.Revert && h.keptRuns() && !h.able {
+		if err := h.plan.Ready.able(ctx, nil); err != nil {
+			return h.untouched(a, err)
+		}
+		h.able = true
 	}
 	if err := h.begin(); err != nil {
-		return h.untouched(err)
+		return h.untouched(a, err)
 	}
 	ask := func(ctx context.Context) answers { return h.plan.Ready.askPrompts(ctx, nil) }
 	h.answers = answersBefore(ctx, h.answers, a, h.keptRuns(), ask)
 	w, err := h.plan.Ready.watchRestart(ctx)
 	if err != nil {
-		return h.untouched(err)
+		return h.untouched(a, err)
 	}
 	defer w.close()
 	if err := h.intend(a, c); err != nil {
-		return h.untouched(err)
+		return h.untouched(a, err)
 	}
 	h.recordKeptValues(a)
 	within, cancel := w.bounded(ctx, a)
@@ -243,8 +250,15 @@ func (h *Managed) make(ctx context.Context, c *manager.Change, w *restartWatch) 
 	return h.plan.Ready.restarted(ctx, w, h.by)
 }
 
-func (h *Managed) untouched(err error) loop.Applied {
-	return loop.Applied{Err: untouched(h.by.Launch().Hide(err.Error()), err), Back: h.keptRuns(), Untouched: true}
+func (h *Managed) untouched(a loop.Apply, err error) loop.Applied {
+	state := nothingTouched
+	switch {
+	case h.lost:
+		state = "an earlier change was not reverted"
+	case a.Revert && len(h.runs) > 0:
+		state = "the server still runs with " + engine.JoinChanges(h.runs)
+	}
+	return loop.Applied{Err: untouched(h.by.Launch().Hide(err.Error()), err, state), Back: h.keptRuns(), Untouched: true}
 }
 
 // takeBack restores the kept configuration after a failed change.

@@ -47,6 +47,8 @@ type owned struct {
 	earlier      map[int]uint64   // processes with the same command line at that time, PIDs with ticks
 	gone         error            // why no further change can be made
 	answers      answers          // answers of the kept launch
+	able         bool             // a launch answered a completion in this run
+	failing      time.Time        // of the first failed attempt to restore, since the kept launch last ran
 }
 
 // begin writes the begin record, with the kept launch, once.
@@ -80,13 +82,13 @@ func (s *owned) Apply(ctx context.Context, a loop.Apply) loop.Applied {
 	}
 	target, err := s.target(a)
 	if err != nil {
-		return s.untouched(err)
+		return s.untouched(a, err)
 	}
 	if err := s.check(ctx, target); err != nil {
-		return s.untouched(err)
+		return s.untouched(a, err)
 	}
 	if err := s.begin(); err != nil {
-		return s.untouched(err)
+		return s.untouched(a, err)
 	}
 	ended := s.Trouble()
 	ask := func(ctx context.Context) answers { return s.plan.Ready.askPrompts(ctx, s.runs) }
@@ -94,11 +96,11 @@ func (s *owned) Apply(ctx context.Context, a loop.Apply) loop.Applied {
 	// The launch in the journal names the files, so recover finds the staged copies.
 	defer target.Unstage()
 	if err := target.Stage(); err != nil {
-		return s.untouched(err)
+		return s.untouched(a, err)
 	}
 	name, err := s.intend(a, target)
 	if err != nil {
-		return s.untouched(err)
+		return s.untouched(a, err)
 	}
 	within, cancel := bounded(ctx, a)
 	defer cancel()
@@ -157,13 +159,19 @@ func (s *owned) check(ctx context.Context, target *launcher.Launch) error {
 		}
 	}
 	err := s.rehearse(ctx, target)
+	if target == s.kept && err != nil { // a revert
+		err = s.persevere(ctx, func() error { return s.rehearse(ctx, target) })
+	}
+	if err != nil {
+		err = fmt.Errorf("the server cannot be started: %w", err)
+	} else if target != s.kept && !s.able && s.process != nil && s.Trouble() == "" {
+		err = s.plan.Ready.able(ctx, s.runs)
+		s.able = err == nil
+	}
 	if ctx.Err() != nil {
 		return errors.New("it was canceled")
 	}
-	if err != nil {
-		return fmt.Errorf("the server cannot be started: %w", err)
-	}
-	return nil
+	return err
 }
 
 // intend records the change before it is made and returns the file name of its launch.
@@ -298,7 +306,7 @@ func (s *owned) await(ctx context.Context) error {
 		}
 		return &takenError{s.at, pids}
 	})
-	s.starting = s.starting && err != nil
+	s.starting, s.able = s.starting && err != nil, s.able || err == nil && !s.plan.Ready.refusals
 	return err
 }
 

@@ -33,6 +33,7 @@ type host struct {
 	// Only tests change these:
 	self     string        // program of a launcher process
 	launches time.Duration // launcherWithin
+	restores time.Duration // RestoreWithin
 }
 
 // Grace is how long a server may take to end by itself.
@@ -58,7 +59,7 @@ func newHost(grace time.Duration) (*host, error) {
 	}
 	return &host{
 		fs: fs, boot: strings.TrimSpace(string(boot)), grace: grace,
-		self: "/proc/self/exe", launches: launcherWithin,
+		self: "/proc/self/exe", launches: launcherWithin, restores: RestoreWithin,
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"time"
@@ -150,6 +151,9 @@ func (r Readiness) answers(ctx context.Context, d *endpoints, watch func() error
 			if dead := watch(); dead != nil {
 				return dead
 			}
+			if r.refusals && refuses(err) {
+				return watch()
+			}
 			if limited.Err() == nil {
 				return fmt.Errorf("/health answers, but a short completion fails: %w", err)
 			}
@@ -181,6 +185,39 @@ func (d *endpoints) complete(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// able returns why a healthy server that was not changed yet does not answer the completion that judges each
+// start, and what to do about it. Such a server would count as failed after any change.
+func (r Readiness) able(ctx context.Context, l *launcher.Launch) error {
+	d, err := r.connect(l)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	if _, err := d.health.Get(ctx, "/health", "*/*", nil); err != nil {
+		return nil //nolint:nilerr // the change may be what mends it
+	}
+	err = r.answers(ctx, d, func() error { return nil })
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	next := "mend that first"
+	status := new(probe.StatusError)
+	switch {
+	case errors.As(err, &status) && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden):
+		next = "pass its key with --api-key-file"
+	case refuses(err):
+		next = "make the changes yourself, with 'rooftop tune --auto' alone"
+	}
+	return fmt.Errorf("a start could not be judged, because the server as it runs fails that check (%w): %s", err, next)
+}
+
+// refuses reports whether an error is a server's lasting answer to a completion: it lacks a key, or its
+// model has none.
+func refuses(err error) bool {
+	status := new(probe.StatusError)
+	return errors.As(err, &status) && !temporary(err) && (status.Code/100 == 4 || status.Code == http.StatusNotImplemented)
 }
 
 // temporary reports whether an error may come from a server that is busy or still starting.

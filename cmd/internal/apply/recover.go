@@ -61,6 +61,7 @@ type Left struct {
 	manages *launcher.Launch  // names the manager that makes the changes; nil if none does
 	running []journal.Running // processes of this run that still run
 	foreign []int             // processes on the server's port that do not belong to this run
+	back    *process          // of foreign, started with the kept command line; nil if there is none
 }
 
 // Survey returns the state of every server below root whose last run was interrupted or
@@ -131,7 +132,11 @@ func (l Left) judge() Left {
 	if err := l.processes(h); err != nil {
 		return l.withWhy(Impossible, err.Error())
 	}
-	l.Remedy = l.remedy(h)
+	_, at, _ := addressOf(kept) // l.processes has used it
+	if l.Remedy = l.remedy(h); l.Remedy == Impossible {
+		return l.withWhy(Impossible, fmt.Sprintf("%v, which does not run the server as it was: end it and run 'rooftop recover' again, or, if it is what should run, 'rooftop recover --leave'",
+			&takenError{at, slices.DeleteFunc(slices.Clone(l.foreign), func(pid int) bool { return pid == 0 })}))
+	}
 	l.plan()
 	return l
 }
@@ -282,11 +287,25 @@ func (l *Left) remedy(h *host) Remedy {
 		// It may be starting or shutting down; Do finds out which.
 		return AwaitKept
 	case len(l.running) == 0 && len(l.leftovers(h)) == 0 && len(l.foreign) > 0:
+		if l.back = h.twin(l.kept.Argv, l.foreign); l.back == nil && l.State.Touched {
+			return Impossible
+		}
 		return CloseRun
 	case len(l.running) == 0 && !l.State.Touched && l.State.Mode != modeExec:
 		return CloseRun
 	}
 	return PutBack
+}
+
+// twin returns the process with a command line whose server has one of the processes; nil if there is none.
+func (h *host) twin(argv []string, pids []int) *process {
+	for _, one := range h.fs.Twins(argv) {
+		p := h.adopt(journal.Process{PID: one.PID, Ticks: one.Ticks, Boot: h.boot})
+		if slices.ContainsFunc(h.pids(p), func(pid int) bool { return slices.Contains(pids, pid) }) {
+			return p
+		}
+	}
+	return nil
 }
 
 // plan adds the steps of the remedy.

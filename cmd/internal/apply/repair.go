@@ -12,7 +12,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
-	"github.com/rooftop-dev/rooftop/collect/probe"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
@@ -23,6 +22,8 @@ type Repair struct {
 	Ready    Readiness     // an empty URL means the server's own
 	Grace    time.Duration // as in Plan
 	Progress func(string)  // as in Plan
+
+	restores time.Duration // as in host; only tests set it
 }
 
 // ChangedError means that the state changed after the survey. Now is the new state.
@@ -103,6 +104,9 @@ func (r *Repair) act(ctx context.Context, s *serverdir.Store, l *Left) error {
 	record := journal.Record{Kind: journal.Recover, Launch: l.State.Kept.Launch}
 	switch l.Remedy {
 	case CloseRun:
+		if err := r.seen(ctx, o, l); err != nil {
+			return err
+		}
 		if err := l.files(s, o); err != nil {
 			return err
 		}
@@ -128,6 +132,20 @@ func (r *Repair) act(ctx context.Context, s *serverdir.Store, l *Left) error {
 	}
 	record.Text, record.Process = "put back as it was", &o.process.Process
 	return finish(s, record)
+}
+
+// seen waits until a server that this run touched, and that runs as it was, answers.
+func (r *Repair) seen(ctx context.Context, o *owned, l *Left) error {
+	if l.back != nil {
+		o.process, o.runs, o.runsName = l.back, l.kept, l.State.Kept.Launch
+	}
+	if o.process == nil || !l.State.Touched {
+		return nil
+	}
+	if err := o.await(ctx); err != nil {
+		return fmt.Errorf("process %d runs the server as it was, but it is not seen to answer: %s; mend that, or end it, and run 'rooftop recover' again", o.process.PID, o.trouble(err))
+	}
+	return nil
 }
 
 // finish ends the run in the journal.
@@ -158,8 +176,9 @@ func (r *Repair) applier(s *serverdir.Store, l *Left) (*owned, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.restores = cmp.Or(r.restores, h.restores)
 	ready := r.Ready
-	ready.URL = cmp.Or(ready.URL, l.Identity.URL, url)
+	ready.URL, ready.refusals = cmp.Or(ready.URL, l.Identity.URL, url), true
 	o := &owned{
 		host: h, mode: l.State.Mode, at: at, kept: l.kept, keptName: l.State.Kept.Launch, began: true,
 		plan: Plan{Journal: s, Ready: ready, Grace: r.Grace, Progress: r.Progress},
@@ -241,28 +260,32 @@ func (r *Repair) putBack(ctx context.Context, s *serverdir.Store, o *owned, l *L
 	if err := s.Write(journal.Record{Kind: journal.Stopped}); err != nil {
 		return recorded(err, didStop)
 	}
-	pids, listening, err := o.holders(o.at)
-	if err != nil {
-		return err
-	}
-	if listening {
-		return fmt.Errorf("%w: end it, or leave it and run 'rooftop recover --leave'", &takenError{o.at, pids})
-	}
-	if err := l.files(s, o); err != nil {
-		return err
-	}
-	if err := o.up(ctx, o.kept, o.keptName); err != nil {
-		return r.failed(s, o, err)
-	}
-	if err := o.await(ctx); err != nil {
+	if err := o.persevere(ctx, func() error { return l.start(ctx, s, o) }); err != nil {
 		return r.failed(s, o, err)
 	}
 	return recorded(o.write(journal.Record{Kind: journal.Reverted, Revert: true}), "the server runs as it was")
 }
 
+// start restores the configuration files and starts the kept launch, once its port is free.
+func (l *Left) start(ctx context.Context, s *serverdir.Store, o *owned) error {
+	if err := o.down(); err != nil { // of an attempt before
+		return err
+	}
+	if err := o.free(o.at); err != nil {
+		return err
+	}
+	if err := l.files(s, o); err != nil {
+		return err
+	}
+	return o.startKept(ctx)
+}
+
 func (r *Repair) failed(s *serverdir.Store, o *owned, err error) error {
 	if unrecorded(err) { // of the start
 		return recorded(err, didStop)
+	}
+	if errors.As(err, new(*takenError)) {
+		return fmt.Errorf("%w: end it, or leave it and run 'rooftop recover --leave'", err)
 	}
 	why := fmt.Sprintf("the server does not start as it was: %s", o.trouble(err))
 	if written := s.Write(journal.Record{Kind: journal.Failed, Revert: true, Text: why}); written != nil {
@@ -356,14 +379,11 @@ func (l *Left) stream(i int) *os.File {
 	return f
 }
 
-// unauthorized is the HTTP status of a server that requires a key.
-const unauthorized = 401
-
 // callManager has the manager of a server revert the changes that may be in effect. It first waits for
 // a call of the interrupted run that may still be running.
 func (r *Repair) callManager(ctx context.Context, s *serverdir.Store, l *Left) error {
 	ready := r.Ready
-	ready.URL = cmp.Or(ready.URL, l.Identity.URL)
+	ready.URL, ready.refusals = cmp.Or(ready.URL, l.Identity.URL), true
 	by, err := managerOf(l.manages, s.Dir(), ready.within(), r.Grace)
 	if err != nil {
 		return err
@@ -408,9 +428,6 @@ func (r *Repair) callManager(ctx context.Context, s *serverdir.Store, l *Left) e
 	}
 	if err == nil {
 		err = ready.restarted(ctx, w, by)
-	}
-	if status := new(probe.StatusError); errors.As(err, &status) && status.Code == unauthorized && ready.APIKey == "" {
-		err = nil // the server is up; only the interrupted run had its key
 	}
 	if err != nil {
 		why := "the change could not be reverted: " + l.manages.Hide(err.Error()) +

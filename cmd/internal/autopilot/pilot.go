@@ -282,7 +282,7 @@ const stopWithin = 3 * time.Minute
 func (o *Options) Within() time.Duration { return 2*o.start + stopWithin }
 
 // longest returns a time that no change exceeds with what puts the server back, which has more patience.
-func (o *Options) longest() time.Duration { return 2 * o.Within() }
+func (o *Options) longest() time.Duration { return 2*o.Within() + apply.RestoreWithin }
 
 // LeavesText explains, at a second signal, what a further one leaves. doing is what is under way.
 func LeavesText(doing string) string {

@@ -1,0 +1,203 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
+	"github.com/rooftop-dev/rooftop/engine/journal"
+)
+
+// TestNoChangeOfAServerWhoseStartCannotBeJudged: what a server could not do before a change is not demanded after
+// it, but before the first stop.
+func TestNoChangeOfAServerWhoseStartCannotBeJudged(t *testing.T) {
+	t.Parallel()
+	for fake, want := range map[string]string{
+		"refuses-401": "pass its key with --api-key-file; nothing was touched",
+		"refuses-400": "make the changes yourself, with 'rooftop tune --auto' alone; nothing was touched",
+		"refuses-404": "make the changes yourself, with 'rooftop tune --auto' alone; nothing was touched",
+		"refuses-500": "mend that first; nothing was touched",
+	} {
+		l := usual(t, "--max-num-seqs", "4")
+		l.Env = append(l.Env, "FAKE="+fake)
+		s := begun(t, l)
+		before := stateOf(t, s.at).PID
+		for how, change := range map[string]func(n *notebook) Applier{
+			"attach": func(n *notebook) Applier { return attached(t, s.at, n) },
+			"program": func(n *notebook) Applier {
+				plan := testPlan(n)
+				plan.Ready.URL = "http://" + s.at.String()
+				h, err := NewHook("false", plan)
+				must(t, err)
+				return h
+			},
+		} {
+			n := newNotebook(t)
+			got := change(n).Apply(t.Context(), slots(4, 8))
+			if !got.Untouched || !got.Back || !strings.HasSuffix(got.Err, want) || stateOf(t, s.at).PID != before || len(n.records) > 0 {
+				t.Errorf("%s, %s: %+v with records %v, want %q", fake, how, got, n.kinds(), want)
+			}
+		}
+	}
+}
+
+// TestWhatRefusedCompletionsIsPutBack: recover has no key that only the interrupted run was given.
+func TestWhatRefusedCompletionsIsPutBack(t *testing.T) {
+	t.Parallel()
+	for _, fake := range []string{"refuses-401", "refuses-400", "refuses-404"} {
+		s := newSite(t, "attach", 1)
+		must(t, os.WriteFile(filepath.Join(filepath.Dir(s.Argv[0]), fakeFile), []byte(fake), 0o600))
+		s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
+			return []journal.Record{foundRunning(kept, nil), intent(next), {Kind: journal.Stopped}, {Kind: journal.Started, Launch: next, Process: p}}
+		})
+		want := s.truth(t)
+		must(t, s.repaired(t, s.survey(t)))
+		s.check(t, want, fake)
+	}
+}
+
+// TestARestoreOutlastsWhatStopsIt: a port that somebody holds, and a process that cannot be started, for a while.
+func TestARestoreOutlastsWhatStopsIt(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"port", "launcher"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			n := newNotebook(t)
+			e, at := started(t, n, "--max-num-seqs", "4")
+			e.restores = hang
+			sound, tried := e.self, 0
+			var thief net.Listener
+			e.plan.Progress = func(step string) {
+				switch {
+				case what == "port" && thief == nil && strings.HasPrefix(step, "putting the server back"):
+					var err error
+					thief, err = net.Listen("tcp", at.String())
+					must(t, err)
+				case what == "launcher" && tried == 0 && strings.HasPrefix(step, "putting the server back"):
+					e.self = "/nonexistent/rooftop"
+				case strings.HasPrefix(step, "the server is not back: "):
+					if tried++; tried < 2 {
+						return
+					}
+					e.self = sound
+					if thief != nil {
+						_ = thief.Close()
+					}
+				}
+			}
+			got := e.Apply(t.Context(), slots(4, slotsSilent))
+			if !got.Back || !strings.HasSuffix(got.Err, "; it runs as before") || slotsOf(stateOf(t, at)) != "4" || tried != 2 {
+				t.Errorf("%+v after %d failures, want the server back after two", got, tried)
+			}
+		})
+	}
+}
+
+// TestARevertOutlastsWhatStopsIt, and does not say that nothing was touched while a change is in place or the
+// server is down.
+func TestARevertOutlastsWhatStopsIt(t *testing.T) {
+	t.Parallel()
+	e, at := started(t, newNotebook(t), "--max-num-seqs", "4")
+	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	sound := e.self
+	e.self, e.restores = "/nonexistent/rooftop", time.Nanosecond
+	if got := e.Apply(t.Context(), back()); !strings.HasSuffix(got.Err, "; the server still runs with --max-num-seqs 4 → 8") || got.Back {
+		t.Errorf("with the change in place: %+v", got)
+	}
+	e.restores, e.failing = hang, time.Time{}
+	e.plan.Progress = func(step string) {
+		if strings.HasPrefix(step, "the server is not back: ") {
+			e.self = sound
+		}
+	}
+	if got := e.Apply(t.Context(), back()); got.Err != "" || slotsOf(stateOf(t, at)) != "4" {
+		t.Errorf("once it can be started: %+v", got)
+	}
+	must(t, e.down())
+	e.self, e.restores, e.plan.Progress = "/nonexistent/rooftop", time.Nanosecond, nil
+	if got := e.Apply(t.Context(), back()); !strings.HasSuffix(got.Err, "; the server does not run") || got.Back || got.Untouched {
+		t.Errorf("without a server: %+v", got)
+	}
+	e.self = sound
+}
+
+// TestARecoveryOutlastsAPortThatIsHeld for a while.
+func TestARecoveryOutlastsAPortThatIsHeld(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "attach", 1)
+	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
+		return []journal.Record{foundRunning(kept, nil), intent(next), {Kind: journal.Stopped}, {Kind: journal.Started, Launch: next, Process: p}}
+	})
+	want := s.truth(t)
+	var thief net.Listener
+	r := Repair{Version: "test", Grace: testGrace, Ready: s.ready(), restores: hang}
+	r.Progress = func(step string) {
+		switch {
+		case strings.HasPrefix(step, "putting back ") && thief == nil: // its port was free
+			var err error
+			thief, err = net.Listen("tcp", s.At.String())
+			must(t, err)
+		case strings.HasPrefix(step, "the server is not back: port "):
+			_ = thief.Close()
+		}
+	}
+	must(t, r.Do(t.Context(), s.survey(t)))
+	s.check(t, want, "after the repair")
+}
+
+// TestAStrangerOnThePortLosesNoServer: the launch stays until the server was seen right.
+func TestAStrangerOnThePortLosesNoServer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "exec", 0)
+	s.cutOff(t, func(kept, next string, _ *journal.Process) []journal.Record {
+		first := foundRunning(kept, nil)
+		first.Mode = "exec"
+		return []journal.Record{first, intent(next), {Kind: journal.Stopped}}
+	})
+	want := s.truth(t)
+	stranger, err := net.Listen("tcp", s.At.String())
+	must(t, err)
+	left := s.survey(t)
+	why := fmt.Sprintf("port %d is held by process %d, which does not run the server as it was: end it and run 'rooftop recover' again", s.At.Port(), os.Getpid())
+	if left.Remedy != Impossible || !strings.HasPrefix(left.Why, why) || !strings.Contains(left.Why, "--leave") {
+		t.Errorf("remedy %q: %s", left.Remedy, left.Why)
+	}
+	if err := s.repaired(t, left); err == nil || !slices.ContainsFunc(names(t, s.serverDir()), serverdir.IsLaunch) {
+		t.Errorf("%v, with %v left", err, names(t, s.serverDir()))
+	}
+	must(t, stranger.Close())
+	must(t, s.repaired(t, s.survey(t)))
+	s.check(t, want, "once the port is free")
+}
+
+// TestWhatCameBackByItselfIsSeen before its launch is deleted.
+func TestWhatCameBackByItselfIsSeen(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "attach", 0)
+	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
+		other := *p
+		other.Ticks++ // the number was used again
+		return []journal.Record{foundRunning(kept, &other), intent(next), {Kind: journal.Stopped, Process: &other}}
+	})
+	must(t, os.WriteFile(filepath.Join(filepath.Dir(s.Argv[0]), fakeFile), nil, 0o600))
+	left := s.survey(t)
+	if left.Remedy != CloseRun {
+		t.Fatalf("remedy %q: %s", left.Remedy, left.Why)
+	}
+	r := Repair{Version: "test", Grace: testGrace, Ready: s.ready()}
+	r.Ready.URL, r.Ready.Within = "http://127.0.0.1:1", time.Nanosecond // where nothing answers
+	if err := r.Do(t.Context(), left); err == nil || !strings.Contains(err.Error(), "it is not seen to answer") || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	must(t, s.repaired(t, s.survey(t)))
+	s.clean(t, "after the repair")
+}
