@@ -151,6 +151,9 @@ func (e *Exec) Start(ctx context.Context) error {
 	if err == nil {
 		err = e.await(ctx)
 	}
+	if err == nil && e.over(e.process) != "" {
+		err = errors.New(e.over(e.process))
+	}
 	if err == nil {
 		err = e.write(journal.Record{Kind: journal.Ready})
 	}
@@ -158,12 +161,18 @@ func (e *Exec) Start(ctx context.Context) error {
 		return nil
 	}
 	why := fmt.Errorf("the server does not start: %s", e.trouble(err))
-	if unrecorded(err) {
+	switch {
+	case unrecorded(err):
 		why = fmt.Errorf("the server was stopped again: %w", err)
+	case e.process != nil && e.over(e.process) == endedWell:
+		why = fmt.Errorf("%w: if it starts its server in the background, give the command that stays in the foreground, and end what this one left", why)
 	}
 	_ = e.write(journal.Record{Kind: journal.Failed, Text: why.Error()})
-	if err := e.down(); err != nil {
-		return fmt.Errorf("%w; processes that it left do not end: %w", why, err)
+	// A port may be held by a process that is none of the server's.
+	if left := e.down(); errors.As(left, new(*takenError)) && !errors.As(err, new(*takenError)) {
+		why = fmt.Errorf("%w; %w", why, left)
+	} else if left != nil && !errors.As(left, new(*takenError)) {
+		return fmt.Errorf("%w; processes that it left do not end: %w", why, left)
 	}
 	// Nothing ran before and nothing runs now, so the original state is restored.
 	_ = e.plan.Journal.Write(journal.Record{Kind: journal.Reverted, Text: "no server ran before, and none runs now"})

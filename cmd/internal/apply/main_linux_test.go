@@ -138,6 +138,14 @@ func fakeServer() {
 		<-signals
 		os.Exit(0)
 	}
+	if fake("daemon") && os.Getenv("FAKE_DAEMON") == "" {
+		self, _ := os.Executable()
+		child := &exec.Cmd{Path: self, Args: os.Args, Env: append(os.Environ(), "FAKE_DAEMON=1"), SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
 	core := &exec.Cmd{Args: []string{"VLLM::EngineCore"}}
 	if fake("hollow") {
 		core.Path, _ = os.Executable()

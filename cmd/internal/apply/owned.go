@@ -389,10 +389,19 @@ func (s *owned) Kept() error {
 // Mode returns "exec" or "attach".
 func (s *owned) Mode() string { return s.mode }
 
-// Process returns the launch process of the running server; false if there is none.
+// Process returns the launch process of the running server, or if that has ended, the one that listens;
+// false if no server runs.
 func (s *owned) Process() (journal.Process, bool) {
 	if s.process == nil {
 		return journal.Process{}, false
 	}
-	return s.process.Process, true
+	if s.over(s.process) == "" {
+		return s.process.Process, true
+	}
+	pids, _, _ := s.fs.Holders(s.at) // an unreadable owner is none of the server's
+	i := slices.IndexFunc(pids, func(pid int) bool { return s.isOneOf([]int{pid}) })
+	if i < 0 {
+		return journal.Process{}, false
+	}
+	return journal.Process{PID: pids[i], Boot: s.boot}, true
 }

@@ -344,6 +344,8 @@ func (h *host) over(p *process) string {
 	return "it ended"
 }
 
+const endedWell = "it ended with exit status 0"
+
 // ending describes how a process ended.
 func ending(s *os.ProcessState) string {
 	if s == nil {
@@ -356,7 +358,7 @@ func ending(s *os.ProcessState) string {
 	case ok && status.Signaled():
 		return fmt.Sprintf("it was ended by signal %d (%s)", int(status.Signal()), status.Signal())
 	case s.ExitCode() == 0:
-		return "it ended with exit status 0"
+		return endedWell
 	}
 	return fmt.Sprintf("it ended with exit status %d", s.ExitCode())
 }

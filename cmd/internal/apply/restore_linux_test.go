@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
@@ -200,4 +202,41 @@ func TestWhatCameBackByItselfIsSeen(t *testing.T) {
 	}
 	must(t, s.repaired(t, s.survey(t)))
 	s.clean(t, "after the repair")
+}
+
+// TestACommandThatGoesIntoTheBackgroundIsRefused in words, at its first start.
+func TestACommandThatGoesIntoTheBackgroundIsRefused(t *testing.T) {
+	t.Parallel()
+	n, at := newNotebook(t), porttest.Address(t)
+	e, err := NewExec(command(behaving(t, "daemon"), at), testPlan(n))
+	must(t, err)
+	t.Cleanup(func() {
+		for _, one := range e.fs.Twins(e.kept.Argv) {
+			e.send(one, syscall.SIGKILL)
+		}
+		_ = e.Close()
+	})
+	want := ": if it starts its server in the background, give the command that stays in the foreground, and end what this one left"
+	if err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	state := journal.Reduce(n.records)
+	if _, ok := e.Process(); ok || !state.Settled() {
+		t.Errorf("it keeps running (%v), or is left to put right: %v", ok, n.kinds())
+	}
+}
+
+// TestADeadServerDoesNotKeepRunning names the process of a server only while it runs.
+func TestADeadServerDoesNotKeepRunning(t *testing.T) {
+	t.Parallel()
+	e, _ := started(t, newNotebook(t))
+	p, ok := e.Process()
+	if !ok {
+		t.Fatal("it does not run")
+	}
+	must(t, syscall.Kill(p.PID, syscall.SIGKILL))
+	<-e.process.ended
+	if p, ok := e.Process(); ok || !strings.Contains(e.Trouble(), "signal 9") {
+		t.Errorf("process %d runs, %q", p.PID, e.Trouble())
+	}
 }

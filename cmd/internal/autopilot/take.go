@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -184,7 +185,7 @@ func (o *taking) start(ctx context.Context, w *cli.World, applier *apply.Exec, s
 func describeRunning(applier *apply.Exec) string {
 	p, ok := applier.Process()
 	if !ok {
-		return "no server runs"
+		return strings.TrimSuffix("no server runs: "+applier.Trouble(), ": ")
 	}
 	return fmt.Sprintf("the server keeps running as process %d, log %s; 'kill %d' stops it", p.PID, applier.Log(), p.PID)
 }
