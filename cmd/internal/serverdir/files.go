@@ -58,15 +58,70 @@ func (s *Store) Keep(l *launcher.Launch) (string, error) {
 	sum := sha256.Sum256(data)
 	name := launchPrefix + hex.EncodeToString(sum[:8]) + ".json"
 	path := filepath.Join(s.dir, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.renew(); err != nil {
+		return "", s.unwritten(err)
+	}
+	if s.launches == nil {
+		s.launches = map[string][]byte{}
+	}
+	s.launches[name] = data
 	if have, err := os.ReadFile(path); err == nil && string(have) == string(data) {
 		return name, nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err := s.withReserve(func() error { return WriteFile(path, data, 0o600) }); err != nil {
 		return "", s.unwritten(err)
 	}
 	return name, nil
+}
+
+// renew writes the directory again if somebody removed its journal: from the open file, which has all
+// records, and the launches of this run.
+func (s *Store) renew() error {
+	if s.file == nil {
+		return nil // closed
+	}
+	path := filepath.Join(s.dir, journalName)
+	open, err := s.file.Stat()
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && os.SameFile(info, open) {
+		return nil
+	}
+	data := make([]byte, s.size)
+	if _, err := s.file.ReadAt(data, 0); err != nil {
+		return err
+	}
+	if err := makeDirs(s.dir); err != nil {
+		return err
+	}
+	for _, dir := range []string{s.dir, filepath.Dir(s.dir)} {
+		if err := atomicfile.OwnDir(dir); err != nil {
+			return err
+		}
+	}
+	for name, launch := range s.launches {
+		if err := WriteFile(filepath.Join(s.dir, name), launch, 0o600); err != nil {
+			return err
+		}
+	}
+	if s.state.Run != s.run {
+		if err := WriteFile(filepath.Join(s.dir, unbegunName), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(writeIdentity(s.dir, s.id), WriteFile(path, data, 0o600)); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_ = s.file.Close()
+	s.file = file
+	return nil
 }
 
 // withReserve calls do, which writes to the disk. If the disk is full, it releases the

@@ -52,6 +52,8 @@ type Store struct {
 	state journal.State
 	doubt *UnreadError // why it is unknown what should run, nil if it is known
 	err   error        // why nothing more can be written
+	// launches has what Keep stored, by file name.
+	launches map[string][]byte
 }
 
 // UnfinishedError means that a run on this server was interrupted and must be repaired
@@ -360,6 +362,9 @@ func (s *Store) write(r journal.Record) error {
 	line, err := journal.Encode(r)
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
+	}
+	if err := s.renew(); err != nil {
+		return s.unwritten(err)
 	}
 	if err := s.withReserve(func() error { return s.append(line) }); err != nil {
 		return s.unwritten(err)

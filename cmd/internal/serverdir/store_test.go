@@ -523,3 +523,40 @@ func TestResolvedMeets(t *testing.T) {
 		t.Error("this machine's own name was looked up")
 	}
 }
+
+// TestARemovedJournalIsWrittenAgain before the next act, with all that recover needs.
+func TestARemovedJournalIsWrittenAgain(t *testing.T) {
+	root := t.TempDir()
+	s := open(t, filepath.Join(root, "rooftop", "servers"), server(t))
+	kept, err := s.Keep(&launcher.Launch{Argv: []string{"vllm", "serve"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, s, journal.Record{Kind: journal.Begin, Launch: kept}, journal.Record{Kind: journal.Intent})
+	for _, remove := range []string{"rooftop", s.Dir()[len(root):], s.Dir()[len(root):] + "/journal.jsonl"} {
+		if err := os.RemoveAll(filepath.Join(root, remove)); err != nil {
+			t.Fatal(err)
+		}
+		before := s.State().Seq
+		next, err := s.Keep(&launcher.Launch{Argv: []string{"vllm", "serve", remove}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, s, journal.Record{Kind: journal.Started, Launch: next})
+		f, err := readFile(s.Dir(), journalName)
+		if err != nil || len(f.Records) != before+1 || !cmp.Equal(journal.Reduce(f.Records), s.State()) {
+			t.Errorf("%s: %d records, want %d: %v", remove, len(f.Records), before+1, err)
+		}
+		for _, name := range []string{kept, next} {
+			if _, err := ReadLaunch(s.Dir(), name); err != nil {
+				t.Errorf("%s: %v", remove, err)
+			}
+		}
+		if id, err := ReadIdentity(s.Dir()); err != nil || id.Name() != s.Identity().Name() {
+			t.Errorf("%s: %v, %v", remove, id, err)
+		}
+		if info, err := os.Stat(s.Dir()); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", remove, info.Mode(), err)
+		}
+	}
+}
