@@ -152,7 +152,7 @@ func captured(found *proc.Server, around *proc.Surroundings) (*launcher.Launch, 
 		return nil, &RefusedError{fmt.Sprintf("read command line of process %d: %v", pid, err)}
 	}
 	l := &launcher.Launch{
-		Argv: argv, Env: env, Cwd: found.Cwd, Exe: around.Exe, Std: around.Std,
+		Argv: argv, Env: unmarked(env), Cwd: found.Cwd, Exe: around.Exe, Std: around.Std,
 		Owner: launcher.Owner{UID: around.UID, GID: around.GID, Groups: around.Groups},
 		Limit: around.Limits, Nice: around.Nice, Umask: around.Umask, OOMScoreAdj: around.OOMScoreAdj,
 		CPUs: around.CPUs, Policy: around.Policy, Priority: around.Priority,

@@ -147,7 +147,7 @@ func (e *Exec) Start(ctx context.Context) error {
 	if err := e.begin(); err != nil {
 		return err
 	}
-	err = e.up(ctx, e.kept, e.keptName)
+	err = e.up(ctx, e.kept, e.keptName, nil)
 	if err == nil {
 		err = e.await(ctx)
 	}

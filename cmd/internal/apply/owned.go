@@ -197,7 +197,7 @@ func (s *owned) swap(ctx context.Context, target *launcher.Launch, name string, 
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if err := s.up(ctx, target, name); err != nil {
+	if err := s.up(ctx, target, name, a.Changes); err != nil {
 		return err
 	}
 	if err := s.await(ctx); err != nil {
@@ -254,8 +254,8 @@ func (s *owned) stopGrace() time.Duration {
 	return s.grace
 }
 
-// up writes the files of a launch and starts it.
-func (s *owned) up(ctx context.Context, l *launcher.Launch, name string) error {
+// up writes the files of a launch, which is the kept one with changes, and starts it.
+func (s *owned) up(ctx context.Context, l *launcher.Launch, name string, changes []engine.Change) error {
 	for i := range l.Files {
 		if err := l.Files[i].Replace(); err != nil {
 			return fmt.Errorf("write %s: %w", l.Files[i].Path, err)
@@ -267,7 +267,7 @@ func (s *owned) up(ctx context.Context, l *launcher.Launch, name string) error {
 	}
 	s.plan.report("starting " + l.Command())
 	s.runs, s.runsName = l, name
-	p, err := s.start(ctx, l, std, tailOf(log), func(p journal.Process) error {
+	p, err := s.start(ctx, s.marked(l, changes), std, tailOf(log), func(p journal.Process) error {
 		return s.plan.Journal.Write(journal.Record{Kind: journal.Started, Process: &p, Launch: name})
 	})
 	if err != nil {

@@ -149,7 +149,7 @@ func (s *owned) startKept(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.up(ctx, s.kept, s.keptName); err != nil {
+	if err := s.up(ctx, s.kept, s.keptName, nil); err != nil {
 		return err
 	}
 	r := s.plan.Ready

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"slices"
 	"time"
@@ -187,6 +186,9 @@ func (d *endpoints) complete(ctx context.Context) error {
 	}
 }
 
+// HTTP statuses.
+const unauthorized, forbidden, notImplemented = 401, 403, 501
+
 // able returns why a healthy server that was not changed yet does not answer the completion that judges each
 // start, and what to do about it. Such a server would count as failed after any change.
 func (r Readiness) able(ctx context.Context, l *launcher.Launch) error {
@@ -205,7 +207,7 @@ func (r Readiness) able(ctx context.Context, l *launcher.Launch) error {
 	next := "mend that first"
 	status := new(probe.StatusError)
 	switch {
-	case errors.As(err, &status) && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden):
+	case errors.As(err, &status) && (status.Code == unauthorized || status.Code == forbidden):
 		next = "pass its key with --api-key-file"
 	case refuses(err):
 		next = "make the changes yourself, with 'rooftop tune --auto' alone"
@@ -217,7 +219,7 @@ func (r Readiness) able(ctx context.Context, l *launcher.Launch) error {
 // model has none.
 func refuses(err error) bool {
 	status := new(probe.StatusError)
-	return errors.As(err, &status) && !temporary(err) && (status.Code/100 == 4 || status.Code == http.StatusNotImplemented)
+	return errors.As(err, &status) && !temporary(err) && (status.Code/100 == 4 || status.Code == notImplemented)
 }
 
 // temporary reports whether an error may come from a server that is busy or still starting.

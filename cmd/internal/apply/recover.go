@@ -61,11 +61,13 @@ type Left struct {
 	manages *launcher.Launch  // names the manager that makes the changes; nil if none does
 	running []journal.Running // processes of this run that still run
 	foreign []int             // processes on the server's port that do not belong to this run
+	lost    bool              // the journal is gone
 	back    *process          // of foreign, started with the kept command line; nil if there is none
 }
 
 // Survey returns the state of every server below root whose last run was interrupted or
-// cannot be read, ordered by directory name. It touches nothing.
+// cannot be read, ordered by directory name, then of trials that run and whose journal below
+// root is gone. It touches nothing.
 func Survey(root string) ([]Left, error) {
 	dirs, err := serverdir.Dirs(root)
 	if err != nil {
@@ -81,7 +83,7 @@ func Survey(root string) ([]Left, error) {
 			list = append(list, surveyServer(dir, state, doubt))
 		}
 	}
-	return list, nil
+	return append(list, lost(root)...), nil
 }
 
 // surveyServer returns the state in which an interrupted run left a server.

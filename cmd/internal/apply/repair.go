@@ -74,7 +74,7 @@ func (l *Left) covers(now Remedy) bool {
 // Abandon ends an interrupted or unreadable run in the journal and touches no server, for
 // users who have restored the server themselves.
 func (r *Repair) Abandon(left *Left) error {
-	if left.Remedy == LeaveAlone {
+	if left.Remedy == LeaveAlone || left.lost {
 		return errors.New(left.Why)
 	}
 	s, err := serverdir.OpenUnfinished(left.Dir, r.Version)

@@ -3,6 +3,7 @@ package apply
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -238,5 +239,84 @@ func TestADeadServerDoesNotKeepRunning(t *testing.T) {
 	<-e.process.ended
 	if p, ok := e.Process(); ok || !strings.Contains(e.Trouble(), "signal 9") {
 		t.Errorf("process %d runs, %q", p.PID, e.Trouble())
+	}
+}
+
+// leavesATrial is a seed with which a tuner makes one change that starts, and neither keeps nor reverts it.
+func leavesATrial() (seed uint64) {
+	for ; ; seed += 2 {
+		if rng := rand.New(rand.NewPCG(seed, 7)); rng.IntN(5) != 0 && rng.IntN(3) != 0 && rng.IntN(2) != 0 {
+			return seed
+		}
+	}
+}
+
+// TestALostJournalIsFoundFromTheProcess that is on trial, which has no secrets in its mark.
+func TestALostJournalIsFoundFromTheProcess(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "exec", leavesATrial())
+	s.Changes = 1
+	must(t, s.send(t, s.dir).Wait())
+	trial := stateOf(t, s.At)
+	if list, err := Survey(s.Root); err != nil || len(list) != 1 || list[0].lost {
+		t.Fatalf("with the journal: %+v, %v", list, err)
+	}
+	must(t, os.RemoveAll(s.Root))
+	left := s.survey(t)
+	said(t, left.Found, fmt.Sprintf("process %d was started by rooftop for a trial of --max-num-seqs 4 → 5", trial.PID))
+	said(t, left.Found, "before that it was "+strings.Join(s.Argv, " "))
+	said(t, left.Found, "its journal is gone")
+	r := Repair{Version: "test"}
+	if left.Remedy != Impossible || r.Do(t.Context(), left) == nil || r.Abandon(left) == nil || gone(trial.PID) {
+		t.Errorf("remedy %q: %s", left.Remedy, left.Why)
+	}
+	marked := trial.Env[len(trial.Env)-1]
+	if !strings.HasPrefix(marked, markVariable+"=") || strings.Contains(marked, "sk-test-secret") || !slices.Contains(trial.Env, "VLLM_API_KEY=sk-test-secret") {
+		t.Errorf("its environment ends with %q", marked)
+	}
+	if list, err := Survey(t.TempDir()); err != nil || len(list) > 0 {
+		t.Errorf("with another state directory: %+v, %v", list, err)
+	}
+}
+
+// TestAJournalThatIsRemovedInMidRun is written again before the next act, and a trial that was kept is no trial.
+func TestAJournalThatIsRemovedInMidRun(t *testing.T) {
+	t.Parallel()
+	root, at := filepath.Join(t.TempDir(), "servers"), porttest.Address(t)
+	store, err := serverdir.OpenStore(root, serverdir.Identity{Host: at.Addr().String(), Port: int(at.Port())}, "test")
+	must(t, err)
+	e, err := NewExec(command(program(t), at, "--max-num-seqs", "4"), Plan{Journal: store, Grace: testGrace, Ready: Readiness{Within: hang, Answer: hang}})
+	must(t, err)
+	must(t, e.Start(t.Context()))
+	t.Cleanup(func() { _, _ = e.Stop(), e.Close() })
+	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	must(t, os.RemoveAll(root))
+	list, err := Survey(root)
+	must(t, err)
+	if len(list) != 1 || list[0].Remedy != LeaveAlone || !strings.Contains(list[0].Why, fmt.Sprintf("still runs (process %d)", os.Getpid())) {
+		t.Errorf("while rooftop runs: %+v", list)
+	}
+	if got := e.Apply(t.Context(), back()); got.Err != "" || len(unmarked(stateOf(t, at).Env)) != len(stateOf(t, at).Env) {
+		t.Errorf("the revert: %+v", got)
+	}
+	if state, doubt, err := serverdir.ReadState(store.Dir()); err != nil || doubt != nil || state.Stage != journal.StageStable || !state.Open {
+		t.Errorf("the journal: %+v, %v, %v", state, doubt, err)
+	}
+	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	must(t, e.Kept())
+	must(t, store.End(0, "kept"))
+	must(t, store.Close())
+	if list, err := Survey(root); err != nil || len(list) > 0 {
+		t.Errorf("once it is kept: %+v, %v", list, err)
+	}
+	a, err := NewAttach(found(t, at), testPlan(newNotebook(t)))
+	must(t, err)
+	defer a.Close()
+	if env := a.Launch().Env; len(env) != len(unmarked(env)) || len(env)+1 != len(stateOf(t, at).Env) {
+		t.Error("the mark is taken for the server's own")
 	}
 }

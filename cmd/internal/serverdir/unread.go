@@ -111,6 +111,17 @@ func ReadState(dir string) (journal.State, *UnreadError, error) {
 	return journal.Reduce(f.Records), doubt(dir, &f), nil
 }
 
+// Knows reports whether the journal in a directory names a process, or cannot be read.
+func Knows(dir string, p journal.Process) bool {
+	for _, name := range []string{journalName, earlierName} {
+		f, err := readFile(dir, name)
+		if err != nil || len(f.Damaged)+len(f.Newer) > 0 || slices.ContainsFunc(f.Records, func(r journal.Record) bool { return r.Process != nil && *r.Process == p }) {
+			return true
+		}
+	}
+	return false
+}
+
 // readFile reads one file of a journal; a missing file counts as empty.
 func readFile(dir, name string) (journal.File, error) {
 	data, err := os.ReadFile(filepath.Join(dir, name))
