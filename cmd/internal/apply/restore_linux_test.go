@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -318,5 +319,41 @@ func TestAJournalThatIsRemovedInMidRun(t *testing.T) {
 	defer a.Close()
 	if env := a.Launch().Env; len(env) != len(unmarked(env)) || len(env)+1 != len(stateOf(t, at).Env) {
 		t.Error("the mark is taken for the server's own")
+	}
+}
+
+// TestAForgedMarkIsNotQuoted: what another user's process says of itself is for nobody to copy.
+func TestAForgedMarkIsNotQuoted(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT CHECKED: the mark of another user's process; to start one needs root")
+	}
+	t.Parallel()
+	root, nobody := t.TempDir(), uint32(65534)
+	forged := &exec.Cmd{
+		Path: "/bin/sleep", Args: []string{"sleep", "infinity"}, Dir: "/", Env: []string{markVariable + `={"dir":"` + root + `/x","changes":"rm","command":"rm -rf"}`},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}},
+	}
+	must(t, forged.Start())
+	t.Cleanup(func() { _, _ = forged.Process.Kill(), forged.Wait() })
+	list, err := Survey(root)
+	must(t, err)
+	if want := []string{fmt.Sprintf("process %d was started by rooftop for a trial of a change", forged.Process.Pid), "its journal is gone"}; len(list) != 1 || !slices.Equal(list[0].Found, want) {
+		t.Errorf("%+v, want %q", list, want)
+	}
+}
+
+// TestHookSaysWhatIsInPlace where a revert cannot be recorded.
+func TestHookSaysWhatIsInPlace(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		"exit 0": "; the server still runs with --max-num-seqs 4 → 8",
+		"exit 3": "; an earlier change was not reverted",
+	} {
+		h, n, _ := hooked(t, script)
+		h.Apply(t.Context(), slots(4, 8))
+		n.full = journal.Intent
+		if got := h.Apply(t.Context(), back()); !strings.HasSuffix(got.Err, want) || got.Back {
+			t.Errorf("%s: %+v, want %q", script, got, want)
+		}
 	}
 }
