@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -133,6 +134,9 @@ func NewAttach(found *proc.Server, plan Plan) (*Attach, error) {
 		return nil, &RefusedError{fmt.Sprintf("process %d cannot be restarted exactly as it is: %v", found.LaunchPID, err)}
 	}
 	a.owned.std = a.streams
+	if left := h.lost(filepath.Dir(plan.Journal.Dir()), found.LaunchPID); left != nil {
+		a.notes = append(a.notes, left.Found[0]+", and its journal is gone: that is taken for the configuration to keep, unless you restart the server as it was first")
+	}
 	a.noteParent(h.fs.Ancestors(found.LaunchPID))
 	if ours := h.fs.Cgroups(os.Getpid()); !slices.Equal(ours, around.Cgroups) {
 		a.notes = append(a.notes, "a restart moves the server to rooftop's control group, which may have other memory and CPU limits")

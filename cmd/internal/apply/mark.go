@@ -66,19 +66,26 @@ func lost(root string) []Left {
 	}
 	var list []Left
 	for _, pid := range pids {
-		m, ok := h.mark(pid)
-		if !ok {
-			continue
+		if l := h.lost(root, pid); l != nil {
+			list = append(list, *l)
 		}
-		one, err := h.fs.Find(pid)
-		p := h.adopt(journal.Process{PID: pid, Ticks: one.Ticks, Boot: h.boot})
-		// The processes that a server starts have its mark, but it leads their session.
-		if err != nil || !p.session || filepath.Dir(m.Dir) != filepath.Clean(root) || serverdir.Knows(filepath.Join(root, filepath.Base(m.Dir)), p.Process) {
-			continue
-		}
-		list = append(list, h.describeLost(m, p))
 	}
 	return list
+}
+
+// lost describes a process that is on trial and whose journal below root is gone; nil for any other.
+func (h *host) lost(root string, pid int) *Left {
+	m, ok := h.mark(pid)
+	if !ok || filepath.Dir(m.Dir) != filepath.Clean(root) {
+		return nil
+	}
+	one, err := h.fs.Find(pid)
+	p := h.adopt(journal.Process{PID: pid, Ticks: one.Ticks, Boot: h.boot})
+	// The processes that a server starts have its mark, but it leads their session.
+	if err != nil || !p.session || serverdir.Knows(filepath.Join(root, filepath.Base(m.Dir)), p.Process) {
+		return nil
+	}
+	return h.describeLost(m, p)
 }
 
 // mark returns the mark of a process.
@@ -92,7 +99,7 @@ func (h *host) mark(pid int) (m mark, ok bool) {
 }
 
 // describeLost describes a trial without a journal.
-func (h *host) describeLost(m mark, p *process) Left {
+func (h *host) describeLost(m mark, p *process) *Left {
 	l := Left{Dir: m.Dir, Identity: serverdir.Identity{Host: fmt.Sprintf("process %d", p.PID)}, Unread: true, lost: true}
 	around, err := h.fs.Surroundings(p.PID)
 	if err != nil || around.UID != os.Geteuid() {
@@ -103,8 +110,10 @@ func (h *host) describeLost(m mark, p *process) Left {
 		l.found("before that it was %s", m.Command)
 	}
 	if h.same(m.By) {
-		return l.withWhy(LeaveAlone, fmt.Sprintf("its journal is gone, and the rooftop that tries it still runs (process %d)", m.By.PID))
+		l = l.withWhy(LeaveAlone, fmt.Sprintf("its journal is gone, and the rooftop that tries it still runs (process %d)", m.By.PID))
+		return &l
 	}
 	l.found("its journal is gone")
-	return l.withWhy(Impossible, "what exactly ran before is unknown without the journal: unless you kept that change, restart the server as it was")
+	l = l.withWhy(Impossible, "what exactly ran before is unknown without the journal: unless you kept that change, restart the server as it was")
+	return &l
 }

@@ -267,6 +267,13 @@ func TestALostJournalIsFoundFromTheProcess(t *testing.T) {
 	said(t, left.Found, fmt.Sprintf("process %d was started by rooftop for a trial of --max-num-seqs 4 → 5", trial.PID))
 	said(t, left.Found, "before that it was "+strings.Join(s.Argv, " "))
 	said(t, left.Found, "its journal is gone")
+	store, err := serverdir.OpenStore(s.Root, s.identity(), "test") // of the next run
+	must(t, err)
+	next, err := NewAttach(found(t, s.At), Plan{Journal: store, Grace: testGrace, Ready: s.ready()})
+	must(t, err)
+	said(t, next.Notes(), left.Found[0]+", and its journal is gone: that is taken for the configuration to keep")
+	must(t, next.Close())
+	must(t, store.Close())
 	r := Repair{Version: "test"}
 	if left.Remedy != Impossible || r.Do(t.Context(), left) == nil || r.Abandon(left) == nil || gone(trial.PID) {
 		t.Errorf("remedy %q: %s", left.Remedy, left.Why)

@@ -31,7 +31,7 @@ func (s *owned) Steps(a loop.Apply) []string {
 		steps = append(steps, "check whether anything restarts it; if so, stop here")
 	}
 	steps = append(steps, s.edits(target, a)...)
-	steps = append(steps, "start "+target.Command()+s.asBefore())
+	steps = append(steps, "start "+target.Command()+s.asBefore(target))
 	steps = append(steps, fmt.Sprintf("wait up to %v for %s/health, then for a short completion", s.plan.Ready.within(), s.plan.Ready.URL))
 	if !a.Revert {
 		steps = append(steps, "if that fails: stop it, restore changed files byte for byte, and start "+s.kept.Command())
@@ -67,10 +67,14 @@ func (s *owned) edits(target *launcher.Launch, a loop.Apply) []string {
 	return steps
 }
 
-// asBefore describes the attributes that a start reproduces.
-func (s *owned) asBefore() string {
-	if s.kept.Inherit {
-		return ""
+// asBefore describes the attributes that a start reproduces, and the mark of a trial.
+func (s *owned) asBefore(target *launcher.Launch) string {
+	text := ""
+	if !s.kept.Inherit {
+		text = fmt.Sprintf(", with the environment, working directory %s, user %d, limits and streams that it has now", s.kept.Cwd, s.kept.Owner.UID)
 	}
-	return fmt.Sprintf(", with the environment, working directory %s, user %d, limits and streams that it has now", s.kept.Cwd, s.kept.Owner.UID)
+	if target != s.kept {
+		text += ", marked as a trial by the variable " + markVariable
+	}
+	return text
 }

@@ -281,8 +281,9 @@ const stopWithin = 3 * time.Minute
 // reverts it.
 func (o *Options) Within() time.Duration { return 2*o.start + stopWithin }
 
-// longest returns a time that no change exceeds with what puts the server back, which has more patience.
-func (o *Options) longest() time.Duration { return 2*o.Within() + apply.RestoreWithin }
+// longest returns a time that no change exceeds with what puts the server back, which has more patience: a
+// revert may be tried again before the server is stopped and after.
+func (o *Options) longest() time.Duration { return 2 * (o.Within() + apply.RestoreWithin) }
 
 // LeavesText explains, at a second signal, what a further one leaves. doing is what is under way.
 func LeavesText(doing string) string {

@@ -31,7 +31,7 @@ func TestAChangeThatDoesNotEnd(t *testing.T) {
 		}
 		began := time.Now()
 		err := p.Settle(t.Context(), nil)
-		if err == nil || !strings.Contains(err.Error(), "it did not end within 1h11m0s; 'rooftop recover'") {
+		if err == nil || !strings.Contains(err.Error(), "it did not end within 1h16m0s; 'rooftop recover'") {
 			t.Errorf("the end of the run: %v", err)
 		}
 		if waited := time.Since(began); waited != p.longest || len(d.notes()) != 1 {
