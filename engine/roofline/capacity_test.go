@@ -1,6 +1,7 @@
 package roofline
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -270,6 +271,20 @@ func TestMoEWithinBand(t *testing.T) {
 		t.Logf("%s %s TP %d: measured %.1f ms, achievable %.1f (%.1f to %.1f), ideal %.1f", tc.model, tc.gpu, tc.tp, tc.measured, 1e3*s.Achievable.Total(), fast, slow, 1e3*s.Ideal.Total())
 		if tc.measured < fast || tc.measured > slow {
 			t.Errorf("%s TP %d: measured %.1f ms lies outside %.1f to %.1f", tc.model, tc.tp, tc.measured, fast, slow)
+		}
+	}
+}
+
+func TestAbsurdGaugesCalibrateNothing(t *testing.T) {
+	c := bf16(h100sxm(), llama8b(), 1)
+	for _, m := range []Measured{
+		{Point: Point{Batch: 1e308, Context: 1e308}, StepSeconds: stat.Some(math.Inf(1))},
+		{Point: Point{Batch: 1, Context: 1e308}, StepSeconds: stat.Some(0.02)},
+		{Point: Point{Batch: 1, Context: math.Inf(1)}, StepSeconds: stat.Some(math.Inf(1))},
+	} {
+		o, _, err := c.Operate(m, 1)
+		if text := strings.Join(o.Assumptions, "; "); err == nil && (strings.Contains(text, "NaN") || o.CalibrationRaw.OK && math.IsNaN(o.CalibrationRaw.V)) {
+			t.Errorf("%+v: calibrated by %v: %s", m, o.CalibrationRaw, text)
 		}
 	}
 }

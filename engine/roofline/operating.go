@@ -52,9 +52,9 @@ func (c Config) Operate(m Measured, replicas int) (Operating, *Performance, erro
 		perf.Measured.Tokens += perf.again
 		perf.Now.Ideal, perf.Now.Achievable = pl.terms(perf.Measured.Point)
 	}
-	if positive(m.StepSeconds) {
-		raw := m.StepSeconds.V / ta
-		perf.Raw = m.StepSeconds.V / perf.Now.Achievable.Total()
+	// Absurd gauges make a step without end, which calibrates nothing.
+	if raw, again := m.StepSeconds.V/ta, m.StepSeconds.V/perf.Now.Achievable.Total(); positive(m.StepSeconds) && raw > 0 && again > 0 {
+		perf.Raw = again
 		perf.Scale = min(scaleMost, max(scaleLeast, perf.Raw))
 		o.CalibrationRaw, o.Calibration = stat.Some(raw), stat.Some(min(scaleMost, max(scaleLeast, raw)))
 		if e := ti / m.StepSeconds.V; e <= 1+tolerance {
