@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -132,6 +134,15 @@ var (
 	allMetrics = [...]*prometheus.Desc{ended, failures, info, readable, condition, evaluable, findings, change, gain, saves, output, ceiling, groups}
 )
 
+// visible returns a label in which control characters and bidirectional overrides are spelled, as \u202e.
+func visible(label string) string {
+	if !strings.ContainsFunc(label, func(r rune) bool { return !strconv.IsGraphic(r) || r == '\\' }) {
+		return label
+	}
+	quoted := strconv.QuoteToGraphic(label)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
 // Describe implements [prometheus.Collector].
 func (e *Exporter) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range allMetrics {
@@ -144,6 +155,9 @@ func (e *Exporter) Collect(ch chan<- prometheus.Metric) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		for i, label := range labels {
+			labels[i] = visible(label)
+		}
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
 	figure := func(d *prometheus.Desc, v stat.Opt, labels ...string) {

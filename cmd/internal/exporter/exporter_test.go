@@ -109,6 +109,22 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// A name is data: nothing in it reverses the text around it, or makes the page invalid.
+func TestHostileNames(t *testing.T) {
+	e := New("1")
+	e.mu.Lock()
+	for _, name := range []string{"a\u202eb", `a\u202eb`, "a\x1b[31m\nrooftop_server_readable 1", "a\u2066", `"} 1`} {
+		e.servers = append(e.servers, fleet.Server{Name: name})
+	}
+	e.mu.Unlock()
+	page := metrics(t, e)
+	for _, want := range []string{`{server="a\\u202eb"} 1`, `{server="a\\\\u202eb"} 1`, `{server="a\\x1b[31m\\nrooftop_server_readable 1"} 1`, `{server="a\\u2066"} 1`, `{server="\"} 1"} 1`} {
+		if !strings.Contains(page, "rooftop_server_readable"+want+"\n") {
+			t.Errorf("no %s in\n%s", want, page)
+		}
+	}
+}
+
 // What failed, or has not happened yet, leaves no server that looks well, and none that is known vanishes.
 func TestFailureLeavesServersUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
