@@ -49,8 +49,8 @@ type Source struct {
 	names string // pattern of the names of series that pages have
 }
 
-// maxAnswer bounds the answer to a query, in bytes.
-const maxAnswer = 256 << 20
+// maxAnswer bounds the answer to a query, in bytes. The client takes up to four times as much memory for it.
+const maxAnswer = 128 << 20
 
 // Bounds of a query, its answer included: of one that a reading needs, and of the one for the GPUs, without which it
 // goes on.
