@@ -1,8 +1,11 @@
 package mcpserver_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/mcpserver"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
 )
@@ -153,6 +157,35 @@ func TestLongResults(t *testing.T) {
 				t.Errorf("%d bytes: %d, %.200q", size, len(a.text), a.text[max(0, len(a.text)-200):])
 			}
 			r.close()
+		}
+	})
+}
+
+// What is no message ends neither the session nor the change that it made.
+func TestGarbageIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, crowded)
+		ours, theirs := net.Pipe()
+		go func() { r.served <- mcpserver.New(r.config).Serve(t.Context(), ours, ours) }()
+		answers := bufio.NewScanner(theirs)
+		long := `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", mcp.DefaultMaxLineLength) + `"}`
+		for _, line := range []string{"garbage", `{"a":`, "[]", "42", "null", "{}", "\x00\xff", long, "{} {}"} {
+			if _, err := io.WriteString(theirs, line+"\n\n"); err != nil {
+				t.Fatal(err)
+			}
+			if !answers.Scan() || !strings.Contains(answers.Text(), `"id":null,"error":{"code":-32700`) {
+				t.Errorf("%.20s: answered with %q", line, answers.Text())
+			}
+		}
+		if _, err := io.WriteString(theirs, `{"jsonrpc":"2.0","id":7,"method":"ping"}`+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		if !answers.Scan() || !strings.Contains(answers.Text(), `"id":7`) {
+			t.Errorf("after garbage: %q", answers.Text())
+		}
+		_ = theirs.Close()
+		if err := <-r.served; err != nil {
+			t.Error(err)
 		}
 	})
 }

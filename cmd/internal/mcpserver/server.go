@@ -116,7 +116,8 @@ var errGone = errors.New("the client has gone")
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	s.life, s.end = context.WithCancelCause(ctx)
 	defer s.end(nil)
-	err := s.mcp.Run(s.life, &mcp.IOTransport{Reader: &watched{in, s.end}, Writer: &unread{WriteCloser: out, life: s.life, end: s.end}})
+	answers := &unread{WriteCloser: out, life: s.life, end: s.end}
+	err := s.mcp.Run(s.life, &mcp.IOTransport{Reader: newMessages(in, answers, s.end), Writer: answers})
 	s.end(errGone)
 	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
 		err = nil
@@ -130,20 +131,6 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 		err = errors.Join(err, s.revert(context.WithoutCancel(ctx), "the client has gone before the change was proven"))
 	}
 	return err
-}
-
-// watched ends the session as soon as the client has closed its end, also while a measurement is under way.
-type watched struct {
-	io.ReadCloser
-	end context.CancelCauseFunc
-}
-
-func (w *watched) Read(p []byte) (int, error) {
-	n, err := w.ReadCloser.Read(p)
-	if err != nil {
-		w.end(errGone)
-	}
-	return n, err
 }
 
 // result is what a tool returns.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 )
 
@@ -23,11 +24,15 @@ type unread struct {
 	io.WriteCloser
 	life context.Context
 	end  context.CancelCauseFunc
+
+	mu   sync.Mutex
 	over bool // an answer was not read
 }
 
-// Write is called by one goroutine at a time.
+// Write writes an answer whole.
 func (u *unread) Write(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if u.over {
 		return 0, errUnread
 	}
