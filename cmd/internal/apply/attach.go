@@ -169,7 +169,7 @@ func captured(found *proc.Server, around *proc.Surroundings) (*launcher.Launch, 
 	if path == "" {
 		return l, nil
 	}
-	file, err := launcher.ReadFile(absolute(l.Cwd, path))
+	file, err := l.User().ReadFile(absolute(l.Cwd, path))
 	if err != nil {
 		return nil, &RefusedError{fmt.Sprintf("the server's config file cannot be read: %v", err)}
 	}
@@ -177,6 +177,7 @@ func captured(found *proc.Server, around *proc.Surroundings) (*launcher.Launch, 
 	if file.Time.After(found.Started.Add(2 * time.Second)) {
 		return nil, fmt.Errorf("%s was changed after the server started, so a restart would change more than one setting: restart the server yourself first", file.Path)
 	}
+	file.Fixed = file.Replaceable() != nil
 	l.Files = []launcher.File{file}
 	_, err = l.Config()
 	return l, err
@@ -186,7 +187,7 @@ func captured(found *proc.Server, around *proc.Surroundings) (*launcher.Launch, 
 // can continue pipes and terminals and append to files.
 func (a *Attach) openStreams() {
 	for i, target := range a.kept.Std {
-		f, err := openStream(a.process.PID, i, target)
+		f, err := openStream(a.process.PID, i, target, a.kept.User())
 		if err != nil {
 			a.notes = append(a.notes, fmt.Sprintf("%s of process %d leads to %s, which cannot be reopened (%v): after a restart it leads to %s", streamNames[i], a.process.PID, target, err, a.substitute(i)))
 		}

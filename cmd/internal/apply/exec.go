@@ -67,6 +67,7 @@ func commandLaunch(argv []string) (*launcher.Launch, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the server's config file: %w", err)
 		}
+		file.Fixed = file.Replaceable() != nil
 		l.Files = []launcher.File{file}
 	}
 	if _, err := l.Config(); err != nil {

@@ -123,7 +123,7 @@ func (s *owned) target(a loop.Apply) (*launcher.Launch, error) {
 	if err != nil || len(target.Files) == 0 || slices.Equal(target.ConfigText(), s.kept.ConfigText()) {
 		return target, err
 	}
-	if why := launcher.Replaceable(target.Files[0].Path); why != nil {
+	if why := target.Files[0].Replaceable(); why != nil {
 		// A file that cannot be replaced atomically is overridden on the command line.
 		return s.kept.With(a.Changes, true)
 	}
@@ -378,7 +378,7 @@ func (s *owned) Kept() error {
 	}
 	// The changed files are the kept ones now, with their present times.
 	for i := range s.runs.Files {
-		if f, err := launcher.ReadFile(s.runs.Files[i].Path); err == nil && slices.Equal(f.Data, s.runs.Files[i].Data) {
+		if f, err := s.runs.Files[i].Read(); err == nil && slices.Equal(f.Data, s.runs.Files[i].Data) {
 			s.runs.Files[i].Time = f.Time
 		}
 	}

@@ -365,7 +365,10 @@ const (
 )
 
 func (l *Left) judgeFile(f *launcher.File) (fileState, error) {
-	have, err := launcher.ReadFile(f.Path)
+	if f.Fixed {
+		return fileKept, nil
+	}
+	have, err := f.Read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return fileTrial, nil
 	}

@@ -307,7 +307,7 @@ func (l *Left) files(s *serverdir.Store, o *owned) error {
 			if !l.restoresFiles() {
 				continue
 			}
-			if err := s.KeepFound(f.Path); err != nil {
+			if err := s.KeepFound(f); err != nil {
 				return err
 			}
 		}
@@ -360,7 +360,7 @@ func (l *Left) stream(i int) *os.File {
 	}
 	for _, p := range l.running {
 		if now, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", p.PID, i)); err == nil && now == target {
-			if f, err := openStream(p.PID, i, target); err == nil {
+			if f, err := openStream(p.PID, i, target, l.kept.User()); err == nil {
 				return f
 			}
 		}
@@ -372,10 +372,11 @@ func (l *Left) stream(i int) *os.File {
 	if i == 0 {
 		flags = os.O_RDONLY
 	}
-	f, err := launcher.OpenFile(target, flags, 0)
-	if err != nil {
-		return nil
-	}
+	var f *os.File
+	_ = l.kept.User().Do(func() (err error) {
+		f, err = launcher.OpenFile(target, flags, 0)
+		return err
+	})
 	return f
 }
 

@@ -2,6 +2,10 @@
 
 package apply
 
-import "os"
+import (
+	"os"
 
-func openStream(int, int, string) (*os.File, error) { return nil, errStream }
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+)
+
+func openStream(int, int, string, launcher.Owner) (*os.File, error) { return nil, errStream }

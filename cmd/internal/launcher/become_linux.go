@@ -97,16 +97,18 @@ func (l *Launch) assume() error {
 			return err
 		}
 	}
-	if err := os.Chdir(l.Cwd); err != nil {
+	if !l.Inherit {
+		if l.Umask >= 0 {
+			syscall.Umask(l.Umask)
+		}
+		if err := l.assumeOwner(); err != nil {
+			return err
+		}
+	}
+	if err := os.Chdir(l.Cwd); err != nil { // as the user, who may have put a link there
 		return fmt.Errorf("working directory: %w", err)
 	}
-	if l.Inherit {
-		return nil
-	}
-	if l.Umask >= 0 {
-		syscall.Umask(l.Umask)
-	}
-	return l.assumeOwner()
+	return nil
 }
 
 // resources maps names of limits.conf(5) to limits.

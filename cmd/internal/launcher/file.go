@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,7 +22,7 @@ import (
 // OpenFile opens a regular file. It refuses anything else, such as a FIFO, whose other end may
 // keep whoever opens it waiting.
 func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
-	file, err := os.OpenFile(path, flag|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
+	file, err := openFile(path, flag|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
 	if errors.Is(err, unix.ENXIO) { // a FIFO that nobody reads
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	} else if err != nil {
@@ -66,9 +67,30 @@ func ReadFile(path string) (File, error) {
 	return f, nil
 }
 
+// ReadFile reads a configuration file with the rights of the owner, as all its methods do.
+func (o Owner) ReadFile(path string) (f File, err error) {
+	err = o.Do(func() error {
+		f, err = ReadFile(path)
+		return err
+	})
+	f.By = &o
+	return f, err
+}
+
+// Read reads the file on the disk.
+func (f *File) Read() (File, error) { return f.user().ReadFile(f.Path) }
+
+// user returns the user who reads and replaces the file.
+func (f *File) user() Owner {
+	if f.By != nil {
+		return *f.By
+	}
+	return Owner{UID: f.UID, GID: f.GID, Groups: []int{f.GID}}
+}
+
 // Unchanged reports whether the file on the disk has these bytes.
 func (f *File) Unchanged() (bool, error) {
-	have, err := ReadFile(f.Path)
+	have, err := f.Read()
 	return err == nil && bytes.Equal(have.Data, f.Data), err
 }
 
@@ -78,33 +100,32 @@ func StagedPath(target string) string {
 	return filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".rooftop.tmp")
 }
 
-// target returns the path of a file with links resolved, and its temporary name.
-func (f *File) target() (target, temp string, err error) {
-	target, err = filepath.EvalSymlinks(f.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		target, err = f.Path, nil
+// target returns the path of the file with links resolved; its own path if that fails.
+func (f *File) target() string {
+	if target, err := filepath.EvalSymlinks(f.Path); err == nil {
+		return target
 	}
-	return target, StagedPath(target), err
+	return f.Path
 }
 
 // Stage writes a file with its mode, owner and time under its temporary name, so that only
 // a rename remains. A full disk is detected before anything is touched.
 func (f *File) Stage() error {
-	target, temp, err := f.target()
-	if err != nil {
-		return err
-	}
-	if have, err := ReadFile(target); err == nil && f.Equal(&have) {
+	if f.Fixed {
 		return nil
 	}
-	return f.writeTo(temp)
+	return f.user().Do(func() error {
+		target := f.target()
+		if have, err := ReadFile(target); err == nil && f.Equal(&have) {
+			return nil
+		}
+		return f.writeTo(StagedPath(target))
+	})
 }
 
 // Unstage removes the temporary file if it was not used.
 func (f *File) Unstage() {
-	if _, temp, err := f.target(); err == nil {
-		_ = os.Remove(temp)
-	}
+	_ = f.user().Do(func() error { return os.Remove(StagedPath(f.target())) })
 }
 
 // Stage stages all files of a launch.
@@ -125,13 +146,25 @@ func (l *Launch) Unstage() {
 }
 
 // Replace replaces the file on the disk atomically, with its bytes, mode and owner. It
-// follows links. It sets the modification time only if that is not zero.
+// follows links, and replaces a link to where nothing can be written. It sets the modification
+// time only if that is not zero. It leaves a fixed file alone.
 func (f *File) Replace() error {
-	target, temp, err := f.target()
-	if err != nil {
-		return err
+	if f.Fixed {
+		return nil
 	}
-	if have, err := ReadFile(target); err == nil && f.Equal(&have) {
+	return f.user().Do(func() error {
+		target := f.target()
+		err := f.replaceAt(target)
+		if err != nil && target != f.Path {
+			err = f.replaceAt(f.Path)
+		}
+		return err
+	})
+}
+
+func (f *File) replaceAt(path string) error {
+	temp := StagedPath(path)
+	if have, err := ReadFile(path); err == nil && f.Equal(&have) {
 		if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -142,10 +175,10 @@ func (f *File) Replace() error {
 			return errors.Join(err, os.Remove(temp))
 		}
 	}
-	if err := os.Rename(temp, target); err != nil {
+	if err := os.Rename(temp, path); err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	return atomicfile.SyncDir(filepath.Dir(target))
+	return atomicfile.SyncDir(filepath.Dir(path))
 }
 
 // staged reports whether the temporary file is complete and on the disk.
@@ -174,13 +207,16 @@ func (f *File) writeTo(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := openFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(f.Data)
-	if err == nil && f.UID >= 0 && (f.UID != os.Geteuid() || f.GID != os.Getegid()) {
-		err = file.Chown(f.UID, f.GID)
+	if info, failed := file.Stat(); err == nil && f.UID >= 0 {
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if err = failed; err == nil && ok && (f.UID != int(st.Uid) || f.GID != int(st.Gid)) {
+			err = file.Chown(f.UID, f.GID)
+		}
 	}
 	if err == nil {
 		err = file.Chmod(fs.FileMode(f.Mode).Perm())
@@ -197,29 +233,37 @@ func (f *File) writeTo(path string) error {
 	return os.Chtimes(path, time.Time{}, f.Time)
 }
 
-// Replaceable returns why a configuration file cannot be replaced atomically; nil if it
-// can. It touches nothing.
-func Replaceable(path string) error {
-	target, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return err
+// Replaceable returns why the file cannot be replaced atomically; nil if it can. It touches
+// nothing.
+func (f *File) Replaceable() error {
+	if f.Fixed {
+		return fmt.Errorf("%s could not be replaced when it was read", f.Path)
 	}
-	info, err := os.Stat(target)
-	if err != nil {
-		return err
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !ok:
-	case st.Nlink > 1:
-		return fmt.Errorf("%s has several names", target)
-	case int(st.Uid) != os.Geteuid() && os.Geteuid() != 0:
-		return fmt.Errorf("%s belongs to user %d", target, st.Uid)
-	}
-	if mounted(target) {
-		return fmt.Errorf("%s is mounted from elsewhere", target)
-	}
-	return unix.Faccessat(unix.AT_FDCWD, filepath.Dir(target), unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+	by := f.user()
+	return by.Do(func() error {
+		target, err := filepath.EvalSymlinks(f.Path)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(target)
+		if err != nil {
+			return err
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		switch {
+		case !ok:
+		case st.Nlink > 1:
+			return fmt.Errorf("%s has several names", target)
+		case int(st.Uid) != by.UID && by.UID > 0, int(st.Uid) != os.Geteuid() && os.Geteuid() != 0:
+			return fmt.Errorf("%s belongs to user %d", target, st.Uid)
+		case by.UID > 0 && int(st.Gid) != by.GID && !slices.Contains(by.Groups, int(st.Gid)):
+			return fmt.Errorf("%s belongs to group %d", target, st.Gid)
+		}
+		if mounted(target) {
+			return fmt.Errorf("%s is mounted from elsewhere", target)
+		}
+		return unix.Faccessat(unix.AT_FDCWD, filepath.Dir(target), unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+	})
 }
 
 // mounted reports whether a path is itself a mount point, as files of a container may be.

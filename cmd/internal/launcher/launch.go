@@ -84,6 +84,10 @@ type File struct {
 	Time time.Time `json:"time"` // of its last change
 	UID  int       `json:"uid"`
 	GID  int       `json:"gid"`
+	// By is the user with whose rights the file is read and replaced; nil for the file's owner.
+	By *Owner `json:"by,omitempty"`
+	// Fixed is true for a file that could not be replaced when it was read. It never is.
+	Fixed bool `json:"fixed,omitempty"`
 }
 
 // Owner is the user and the groups of a process.
@@ -91,6 +95,15 @@ type Owner struct {
 	UID    int   `json:"uid"`
 	GID    int   `json:"gid"`
 	Groups []int `json:"groups"`
+}
+
+// User returns the user with whose rights the server's files and streams are opened; the zero
+// Owner if the server inherits those of rooftop.
+func (l *Launch) User() Owner {
+	if l.Inherit {
+		return Owner{}
+	}
+	return l.Owner
 }
 
 // Config parses the launch as vLLM does.

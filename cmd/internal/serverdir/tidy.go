@@ -80,12 +80,12 @@ func (s *Store) Finish(r journal.Record) error {
 	return s.Tidy()
 }
 
-// KeepFound copies a file as it was found into the directory of the server.
-func (s *Store) KeepFound(path string) error {
-	f, err := launcher.ReadFile(path)
+// KeepFound copies a file as it is now into the directory of the server.
+func (s *Store) KeepFound(f *launcher.File) error {
+	found, err := f.Read()
 	if err != nil {
 		return err
 	}
-	name := "found-" + strconv.Itoa(s.State().Seq) + "-" + plain(filepath.Base(path))
-	return WriteFile(filepath.Join(s.dir, name), f.Data, 0o600)
+	name := "found-" + strconv.Itoa(s.State().Seq) + "-" + plain(filepath.Base(f.Path))
+	return WriteFile(filepath.Join(s.dir, name), found.Data, 0o600)
 }

@@ -93,7 +93,11 @@ func (s *service) find(ctx context.Context) error {
 	if _, err := os.Lstat(s.aside()); err == nil {
 		return fmt.Errorf("a change to %s is on trial, and the file before it is %s: 'rooftop recover' puts it back", s.compose.Path, s.aside())
 	}
-	if err := launcher.Replaceable(s.compose.Path); err != nil {
+	kept, err := s.keptFile()
+	if err == nil {
+		err = kept.Replaceable()
+	}
+	if err != nil {
 		return fmt.Errorf("the Compose file cannot be replaced: %w", err)
 	}
 	if image := c.image(ctx); image != c.was.Config.Image {
@@ -313,9 +317,10 @@ func (s *service) edit(ctx context.Context, change *manager.Change) error {
 func (s *service) keptFile() (launcher.File, error) {
 	kept, err := launcher.ReadFile(s.aside())
 	if errors.Is(err, fs.ErrNotExist) {
-		return launcher.ReadFile(s.compose.Path)
+		kept, err = launcher.ReadFile(s.compose.Path)
 	}
-	kept.Path = s.compose.Path
+	// Who writes the file decides what Compose does with rooftop's rights.
+	kept.Path, kept.By = s.compose.Path, &launcher.Owner{}
 	return kept, err
 }
 
