@@ -100,12 +100,17 @@ func StagedPath(target string) string {
 	return filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+".rooftop.tmp")
 }
 
-// target returns the path of the file with links resolved; its own path if that fails.
+// target returns the path of the file with links resolved; its own path if they do not lead to a
+// regular file.
 func (f *File) target() string {
-	if target, err := filepath.EvalSymlinks(f.Path); err == nil {
-		return target
+	target, err := filepath.EvalSymlinks(f.Path)
+	if err != nil {
+		return f.Path
 	}
-	return f.Path
+	if info, err := os.Lstat(target); err != nil || !info.Mode().IsRegular() {
+		return f.Path
+	}
+	return target
 }
 
 // Stage writes a file with its mode, owner and time under its temporary name, so that only
