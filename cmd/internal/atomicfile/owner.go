@@ -1,6 +1,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -96,17 +97,80 @@ func (o *Owner) has(file fs.FileInfo) bool {
 }
 
 // OwnDir returns an error if a directory, or a link to it, belongs to another user than this process's and
-// root: they could lead what is written there to a file of their choice. Root with the HOME of a user is the
-// case that matters.
-func OwnDir(dir string) error {
-	for _, stat := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
-		info, err := stat(dir)
-		if err != nil {
+// root: they could lead what is written there to a file of their choice. For root, with the HOME of a user,
+// the same holds for every directory above it, which others must not write to either; the directory need
+// not exist.
+func OwnDir(dir string) error { return ownDir(filepath.Clean(dir), maxLinks) }
+
+// maxLinks limits the links in a path, as the kernel does.
+const maxLinks = 40
+
+func ownDir(path string, links int) error {
+	for ; ; path = filepath.Dir(path) {
+		info, err := os.Lstat(path)
+		if above := filepath.Dir(path) != path; errors.Is(err, fs.ErrNotExist) && above && os.Geteuid() == 0 {
+			continue
+		} else if err != nil {
 			return err
 		}
-		if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != os.Geteuid() {
-			return fmt.Errorf("%s belongs to another user (uid %d): run rooftop as that user, or set XDG_STATE_HOME to a directory of your own", dir, s.Uid)
+		const next = "run rooftop as that user, or set XDG_STATE_HOME to a directory of your own"
+		if uid, foreign := foreigner(info); foreign {
+			return fmt.Errorf("%s belongs to another user (uid %d): %s", path, uid, next)
+		}
+		switch mode := info.Mode(); {
+		case mode.Type() == fs.ModeSymlink && links == 0:
+			return &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
+		case mode.Type() == fs.ModeSymlink:
+			to, err := readLink(path)
+			if err == nil {
+				err = ownDir(to, links-1)
+			}
+			if err != nil {
+				return err
+			}
+		case os.Geteuid() == 0 && mode.Perm()&0o022 != 0 && mode&fs.ModeSticky == 0:
+			return fmt.Errorf("other users write to %s (%v): close it to them, or set XDG_STATE_HOME to a directory of your own", path, mode)
+		}
+		if os.Geteuid() != 0 || filepath.Dir(path) == path {
+			return nil
 		}
 	}
-	return nil
+}
+
+// foreigner returns the owner of a file, and whether that is another user than this process's and root. In a
+// namespace of users root's own may have another number, as the root directory shows.
+func foreigner(info fs.FileInfo) (uid uint32, foreign bool) {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || s.Uid == 0 || int(s.Uid) == os.Geteuid() {
+		return 0, false
+	}
+	top, err := os.Stat("/")
+	if err != nil {
+		return s.Uid, true
+	}
+	root, ok := top.Sys().(*syscall.Stat_t)
+	return s.Uid, !ok || s.Uid != root.Uid
+}
+
+// readLink returns the absolute path that a link leads to.
+func readLink(path string) (string, error) {
+	to, err := os.Readlink(path)
+	if err != nil || filepath.IsAbs(to) {
+		return to, err
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(dir, to), err
+}
+
+// MakeOwnDir creates a directory and those above it, only for their owner, if [OwnDir] allows it.
+func MakeOwnDir(dir string) error {
+	if os.Geteuid() == 0 {
+		if err := OwnDir(dir); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return OwnDir(dir)
 }

@@ -2,7 +2,6 @@ package atomicfile
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,33 +124,51 @@ func TestOwnerOfANameThatChanged(t *testing.T) {
 
 func TestOwnDir(t *testing.T) {
 	dir := t.TempDir()
-	own, foreign, link := filepath.Join(dir, "own"), filepath.Join(dir, "foreign"), filepath.Join(dir, "link")
-	for _, d := range []string{own, foreign} {
-		if err := os.Mkdir(d, 0o700); err != nil {
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, d := range []string{"own", "own/deep", "shared", "group", "theirs", "theirs/rooftop", "theirs/rooftop/servers", "sticky", "sticky/own"} {
+		if err := os.Mkdir(in(d), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(own, link); err != nil {
+	if err := errors.Join(os.Symlink("own", in("link")), os.Symlink(in("theirs/rooftop"), in("away")), os.Symlink("../own", in("theirs/back")), os.Symlink("theirs/back", in("detour"))); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []string{own, link} {
-		if err := OwnDir(d); err != nil {
+	for _, name := range []string{"own", "own/deep", "link", "link/deep"} {
+		if err := OwnDir(in(name)); err != nil {
+			t.Error(err)
+		}
+		if err := MakeOwnDir(in(name + "/new/dir")); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := OwnDir(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
-	}
-	const nobody = 65534
 	if os.Geteuid() != 0 {
 		t.Skip("NOT CHECKED: directories of another user: that needs root")
 	}
-	for _, path := range []string{foreign, link} {
-		if err := os.Lchown(path, nobody, nobody); err != nil {
-			t.Fatal(err)
+	const nobody = 65534
+	if err := errors.Join(os.Chown(in("theirs"), nobody, nobody), os.Chmod(in("shared"), 0o757), os.Chmod(in("group"), 0o770), os.Chmod(in("sticky"), 0o777|os.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	if err := MakeOwnDir(in("sticky/own/new")); err != nil {
+		t.Error(err)
+	}
+	// The directories below are root's, or are not there yet, and their names are another user's.
+	for _, name := range []string{
+		"theirs", "theirs/rooftop/servers", "theirs/new/dir", "away", "away/servers", "away/new", "theirs/back/deep", "detour", "detour/deep", "shared", "shared/new", "group/new",
+	} {
+		before, _ := filepath.Glob(in("*/*"))
+		for _, check := range []func(string) error{OwnDir, MakeOwnDir} {
+			if err := check(in(name)); err == nil || !strings.Contains(err.Error(), "XDG_STATE_HOME") {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
-		if err := OwnDir(path); err == nil || !strings.Contains(err.Error(), "XDG_STATE_HOME") {
-			t.Errorf("%s of another user: %v", path, err)
+		if after, _ := filepath.Glob(in("*/*")); len(after) != len(before) {
+			t.Errorf("%s: made %v, there was %v", name, after, before)
 		}
+	}
+	if err := os.Lchown(in("link"), nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	if err := OwnDir(in("link/deep")); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+		t.Errorf("another user's link: %v", err)
 	}
 }

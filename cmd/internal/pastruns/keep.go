@@ -76,10 +76,7 @@ func Keep(env func(string) (string, bool), s *loop.Snapshot, journalled string) 
 		return nil, err
 	}
 	runs := reportsDir(state)
-	if err := os.MkdirAll(runs, 0o700); err != nil {
-		return nil, err
-	}
-	if err := atomicfile.OwnDir(runs); err != nil {
+	if err := atomicfile.MakeOwnDir(runs); err != nil {
 		return nil, err
 	}
 	name := s.Started.Local().Format(cli.StampLayout)

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
@@ -58,7 +59,13 @@ func Load(env func(string) (string, bool)) (*Stored, error) {
 // each adds every directory below root, and counts those that fail.
 func (s *Stored) each(root string, add func(dir string) error) error {
 	list, err := os.ReadDir(root)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = atomicfile.OwnDir(root)
+	}
+	if err != nil {
 		return err
 	}
 	for _, e := range list {

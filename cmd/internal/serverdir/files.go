@@ -176,8 +176,13 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 }
 
 // makeDirs creates a directory and its parents, accessible only to their owner, and syncs
-// their names to the disk.
+// their names to the disk. Root creates none in a directory of another user.
 func makeDirs(dir string) error {
+	if os.Geteuid() == 0 {
+		if err := atomicfile.OwnDir(dir); err != nil {
+			return err
+		}
+	}
 	if info, err := os.Stat(dir); err == nil {
 		if !info.IsDir() {
 			return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
@@ -229,6 +234,9 @@ func Dirs(root string) ([]string, error) {
 	list, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if err == nil {
+		err = atomicfile.OwnDir(root)
 	}
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -288,6 +289,38 @@ func TestAWriteThatFailsSaysNothingOfTheServer(t *testing.T) {
 	}
 	if err := s.End(0, ""); err == nil || !strings.HasPrefix(err.Error(), "the server runs what is kept, and ") || !strings.HasSuffix(err.Error(), "; 'rooftop recover' ends the run") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestNothingIsWrittenInAUsersHome by root, which may have it of sudo, nor read by it.
+func TestNothingIsWrittenInAUsersHome(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT CHECKED: root with the HOME of a user; only root is")
+	}
+	const nobody = 65534
+	home := t.TempDir()
+	must(t, os.Chown(home, nobody, nobody))
+	root := Root(filepath.Join(home, ".local", "state"))
+	_, err := OpenStore(root, server(t), "")
+	var state *StateError
+	if !errors.As(err, &state) || !strings.Contains(err.Error(), "belongs to another user (uid 65534): run rooftop as that user, or set XDG_STATE_HOME") {
+		t.Errorf("got %v", err)
+	}
+	if list := names(t, home); len(list) > 0 {
+		t.Errorf("made %v", list)
+	}
+	// Directories of root's, in which the user has led a journal to nowhere.
+	dir := filepath.Join(root, "server")
+	must(t, errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, identityName), []byte("{}"), 0o600), syscall.Mkfifo(filepath.Join(dir, journalName), 0o666)))
+	for name, read := range map[string]func() error{
+		"open":   func() error { _, err := OpenStore(root, server(t), ""); return err },
+		"repair": func() error { _, err := OpenUnfinished(dir, ""); return err },
+		"list":   func() error { _, err := Dirs(root); return err },
+		"tidy":   func() error { return Tidy(root) },
+	} {
+		if err := read(); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -47,10 +47,7 @@ func keepPeak(env func(string) (string, bool), k *keptPeak) (path string, err er
 	if path, err = keptPeakPath(env); err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", err
-	}
-	if err := atomicfile.OwnDir(filepath.Dir(path)); err != nil {
+	if err := atomicfile.MakeOwnDir(filepath.Dir(path)); err != nil {
 		return "", err
 	}
 	return path, atomicfile.Write(path, 0o600, func(w io.Writer) error { return document.Write(w, k) })
