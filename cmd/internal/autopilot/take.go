@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
+	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
@@ -135,7 +137,8 @@ func (o *taking) takeCommand(ctx context.Context, w *cli.World, l *attach.Locato
 		return nil, fmt.Errorf("a server listens at %s already, so the command would not start one: stop that server first, or tune it with --restart-in-place", l.Target)
 	}
 	host, port := attach.HostPort(l.Target)
-	id := serverdir.Identity{Host: host, Port: int(port), URL: l.Target.String()}
+	owner := os.Geteuid()
+	id := serverdir.Identity{Host: host, Port: int(port), URL: l.Target.String(), Owner: &owner}
 	if names := o.auto.Launch.ServedModelNames(); len(names) > 0 {
 		id.Model = names[0]
 	}
@@ -208,6 +211,9 @@ func (o *taking) takeRunning(ctx context.Context, w *cli.World, l *attach.Locato
 	}
 	defer a.Close()
 	id := a.Identity().Resolved(ctx)
+	if o.auto.Mode() != ModeHook { // others may have such a program
+		id.Owner = owner(a.Process)
+	}
 	store, err := serverdir.OpenStore(root, id, cli.Version())
 	if err != nil {
 		return nil, err
@@ -233,6 +239,19 @@ func (o *taking) takeRunning(ctx context.Context, w *cli.World, l *attach.Locato
 		}
 	}
 	return nil, errors.Join(err, store.Close())
+}
+
+// owner returns the user of a server's process, who may tune it besides root; nil if others may too, as in a
+// container.
+func owner(p *proc.Server) *int {
+	if p == nil || p.Container() != "" || p.Pod() != "" {
+		return nil
+	}
+	around, err := p.Surroundings()
+	if err != nil {
+		return nil
+	}
+	return &around.UID
 }
 
 // remarks shows the notes of an applier, if it has any.

@@ -37,6 +37,9 @@ type Identity struct {
 	// that reach it by different ports get the same lock. They are not part of the identity.
 	// [Store.Claim] sets them.
 	Objects []string `json:"objects,omitempty"`
+	// Owner is the user who may tune the server besides root, so that nobody else can take the
+	// lock from them; nil if anybody may. It is not part of the identity.
+	Owner *int `json:"owner,omitempty"`
 	// URL is the last base URL of the server. It is not part of the identity.
 	URL string `json:"url"`
 }

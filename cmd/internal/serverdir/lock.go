@@ -39,6 +39,7 @@ func (e *HeldError) Error() string {
 type lock struct {
 	file    *os.File
 	card    string         // names this process
+	owner   *int           // of the server, as in Identity
 	sockets []net.Listener // one for each place of the server; none except on Linux
 }
 
@@ -57,7 +58,7 @@ func takeLock(dir string, id Identity, now time.Time) (*lock, error) {
 		}
 		return nil, &StateError{Dir: dir, Err: fmt.Errorf("lock: %w", err)}
 	}
-	l := &lock{file: file, card: fmt.Sprintf("%d %s\n", os.Getpid(), now.UTC().Format(time.RFC3339))}
+	l := &lock{file: file, owner: id.Owner, card: fmt.Sprintf("%d %s\n", os.Getpid(), now.UTC().Format(time.RFC3339))}
 	if err := l.take(id.places()); err != nil {
 		_ = file.Close()
 		return nil, err
@@ -71,7 +72,7 @@ func takeLock(dir string, id Identity, now time.Time) (*lock, error) {
 
 // take takes the lock of further places, all or none.
 func (l *lock) take(places []string) error {
-	sockets, err := listenAbstract(places)
+	sockets, err := listenAbstract(places, l.owner)
 	if err != nil {
 		return err
 	}
