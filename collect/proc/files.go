@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -100,6 +101,9 @@ func (f processes) serverFile(pid int, cwd, name string, limit int64) (text []by
 		name = path.Join(cwd, name)
 	}
 	file, err := f.openAs(pid, name)
+	if errors.Is(err, syscall.ENXIO) { // a FIFO or a socket
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -118,34 +122,29 @@ func (f processes) serverFile(pid int, cwd, name string, limit int64) (text []by
 	return text, info.ModTime(), err
 }
 
-func (f processes) openAs(pid int, name string) (*os.File, error) {
-	theirs, ours := f.namespace(pid, "mnt"), f.namespace(f.self, "mnt")
-	if theirs != "" && theirs == ours {
-		if err := checkRegular(name); err != nil {
-			return nil, err
-		}
-		return os.Open(name)
+// openAs opens a file with the rights of a process's user, who may lead its name anywhere.
+func (f processes) openAs(pid int, name string) (file *os.File, err error) {
+	var user Surroundings
+	if err := f.readStatus(pid, &user); err != nil {
+		return nil, err
 	}
-	root, err := os.OpenRoot(f.path(pid, "root"))
-	if err != nil {
+	const flag = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY // opening others than regular files may block
+	open := func() (*os.File, error) { return OpenFile(name, flag, 0) }
+	if theirs, ours := f.namespace(pid, "mnt"), f.namespace(f.self, "mnt"); theirs == "" || theirs != ours {
+		root, err := os.OpenRoot(f.path(pid, "root"))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, err
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		return nil, fmt.Errorf("%s: %w", name, err)
+		defer root.Close()
+		open = func() (*os.File, error) {
+			return root.OpenFile(filepath.FromSlash(strings.TrimPrefix(path.Clean(name), "/")), flag, 0)
+		}
 	}
-	defer root.Close()
-	return root.Open(filepath.FromSlash(strings.TrimPrefix(path.Clean(name), "/")))
-}
-
-// checkRegular fails unless name is a regular file: opening others may block, or they
-// may stream forever.
-func checkRegular(name string) error {
-	info, err := os.Stat(name)
-	if err != nil {
+	err = AsUser(user.UID, user.GID, user.Groups, func() error {
+		file, err = open()
 		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file", name)
-	}
-	return nil
+	})
+	return file, err
 }

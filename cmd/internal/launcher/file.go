@@ -16,13 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
+	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // OpenFile opens a regular file. It refuses anything else, such as a FIFO, whose other end may
 // keep whoever opens it waiting.
 func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
-	file, err := openFile(path, flag|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
+	file, err := proc.OpenFile(path, flag|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
 	if errors.Is(err, unix.ENXIO) { // a FIFO that nobody reads
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	} else if err != nil {
@@ -212,7 +213,7 @@ func (f *File) writeTo(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	file, err := openFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := proc.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package launcher
 import (
 	"time"
 
+	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
@@ -96,6 +97,9 @@ type Owner struct {
 	GID    int   `json:"gid"`
 	Groups []int `json:"groups"`
 }
+
+// Do calls do with the owner's rights to files, as [proc.AsUser] does.
+func (o Owner) Do(do func() error) error { return proc.AsUser(o.UID, o.GID, o.Groups, do) }
 
 // User returns the user with whose rights the server's files and streams are opened; the zero
 // Owner if the server inherits those of rooftop.

@@ -1,4 +1,4 @@
-package launcher
+package proc
 
 import (
 	"fmt"
@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Do calls do with the rights to files of the owner, if this process is root and the owner is
-// somebody else; otherwise it only calls do. Whatever names and links the owner puts in the way,
-// do reads and writes nothing that the owner could not. It must not start programs or goroutines,
+// AsUser calls do with the rights to files of a user and groups, if this process is root and the
+// user is not; otherwise it only calls do. Whatever names and links the user puts in the way, do
+// reads and writes nothing that the user could not. It must not start programs or goroutines,
 // which do not have these rights.
-func (o Owner) Do(do func() error) error {
-	if os.Geteuid() != 0 || o.UID <= 0 {
+func AsUser(uid, gid int, groups []int, do func() error) error {
+	if os.Geteuid() != 0 || uid <= 0 {
 		return do()
 	}
 	done := make(chan error, 1)
@@ -22,11 +22,11 @@ func (o Owner) Do(do func() error) error {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() { // the first thread cannot end: use another one
 			defer runtime.UnlockOSThread()
-			done <- o.Do(do)
+			done <- AsUser(uid, gid, groups, do)
 			return
 		}
-		if err := o.assumeFiles(); err != nil {
-			done <- fmt.Errorf("rights of user %d: %w", o.UID, err)
+		if err := assumeFiles(uid, gid, groups); err != nil {
+			done <- fmt.Errorf("rights of user %d: %w", uid, err)
 			return
 		}
 		done <- do()
@@ -34,14 +34,14 @@ func (o Owner) Do(do func() error) error {
 	return <-done
 }
 
-// assumeFiles gives the calling thread the owner's rights to files, and no others.
-func (o Owner) assumeFiles() error {
-	if err := unix.Setgroups(o.Groups); err != nil {
+// assumeFiles gives the calling thread a user's rights to files, and no others.
+func assumeFiles(uid, gid int, groups []int) error {
+	if err := unix.Setgroups(groups); err != nil {
 		return err
 	}
-	_ = unix.Setfsgid(o.GID) // these two do not report errors
-	_ = unix.Setfsuid(o.UID)
-	if gid, _ := unix.SetfsgidRetGid(-1); gid != o.GID || fileUser() != o.UID {
+	_ = unix.Setfsgid(gid) // these two do not report errors
+	_ = unix.Setfsuid(uid)
+	if now, _ := unix.SetfsgidRetGid(-1); now != gid || fileUser() != uid {
 		return unix.EPERM
 	}
 	var none [2]unix.CapUserData
@@ -54,9 +54,9 @@ func fileUser() int {
 	return uid
 }
 
-// openFile is os.OpenFile. With the rights of another user it follows no link of /proc, by which
+// OpenFile is [os.OpenFile]. With the rights of another user it follows no link of /proc, by which
 // that user would come to what only this process has open.
-func openFile(path string, flag int, perm os.FileMode) (*os.File, error) {
+func OpenFile(path string, flag int, perm os.FileMode) (*os.File, error) {
 	if fileUser() == os.Geteuid() {
 		return os.OpenFile(path, flag, perm)
 	}
