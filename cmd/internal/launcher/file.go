@@ -74,7 +74,9 @@ func (o Owner) ReadFile(path string) (f File, err error) {
 		f, err = ReadFile(path)
 		return err
 	})
-	f.By = &o
+	if o.UID > 0 {
+		f.By = &o
+	}
 	return f, err
 }
 
@@ -246,6 +248,11 @@ func (f *File) Replaceable() error {
 		return fmt.Errorf("%s could not be replaced when it was read", f.Path)
 	}
 	by := f.user()
+	if f.By == nil && by.UID == 0 && os.Geteuid() == 0 {
+		if err := atomicfile.OwnDir(f.Path); err != nil { // somebody else may lead the name elsewhere
+			return err
+		}
+	}
 	return by.Do(func() error {
 		target, err := filepath.EvalSymlinks(f.Path)
 		if err != nil {

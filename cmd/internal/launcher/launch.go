@@ -87,7 +87,7 @@ type File struct {
 	GID  int       `json:"gid"`
 	// By is the user with whose rights the file is read and replaced; nil for the file's owner.
 	By *Owner `json:"by,omitempty"`
-	// Fixed is true for a file that could not be replaced when it was read. It never is.
+	// Fixed is true for a file that could not be replaced when it was read. It is never written.
 	Fixed bool `json:"fixed,omitempty"`
 }
 
