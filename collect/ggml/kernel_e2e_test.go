@@ -131,7 +131,8 @@ func TestE2EDisk(t *testing.T) {
 	if len(open) == 0 {
 		t.Skip("NOT CHECKED: block I/O (the temporary folder is on no block device)")
 	}
-	if bytes < size || bytes > 2*size+size/4 {
+	// Where memory is short, pages are read ahead and read again; a wrong unit would be off by a factor of 512.
+	if bytes < size || bytes > 16*size {
 		t.Errorf("%d bytes were read of two files of %d", bytes, size)
 	}
 	major, minor := 0, 0
