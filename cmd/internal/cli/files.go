@@ -5,25 +5,50 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/catalog"
 )
 
-// Open opens a file that a person named, for reading. A FIFO is open at once and empty if no program writes to it:
-// to wait for one could not be interrupted.
+// fifoWithin is how long a FIFO is given to be written to.
+var fifoWithin = 10 * time.Second
+
+// Open opens a file that a person named, for reading. A FIFO that no program writes to within 10 s is empty: to open
+// it as other files are would wait without an end.
 func Open(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := f.Stat(); err == nil && info.IsDir() {
+	switch info, err := f.Stat(); {
+	case err == nil && info.IsDir():
 		_ = f.Close()
 		return nil, fmt.Errorf("%s is a directory", path)
+	case err == nil && info.Mode()&fs.ModeNamedPipe != 0:
+		awaitWriter(f)
 	}
 	return f, nil
+}
+
+// awaitWriter returns once a FIFO has something to read, or its writer has come and gone.
+func awaitWriter(f *os.File) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = c.Control(func(fd uintptr) {
+		for end := time.Now().Add(fifoWithin); time.Now().Before(end); {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(fifoWithin.Milliseconds()))
+			if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+				return
+			}
+		}
+	})
 }
 
 // ReadFile reads a file of at most limit bytes. It fails if the file is larger.

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func variables(pairs ...string) func(string) (string, bool) {
@@ -36,13 +38,20 @@ func TestStateDir(t *testing.T) {
 	}
 }
 
-// TestOpenNeverWaits holds that a FIFO that nobody writes to and a device without an end are files like others.
-func TestOpenNeverWaits(t *testing.T) {
+// TestOpenEnds holds that a FIFO that nobody writes to and a device without an end are files like others.
+func TestOpenEnds(t *testing.T) {
+	defer func(within time.Duration) { fifoWithin = within }(fifoWithin)
+	fifoWithin = time.Millisecond
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := ReadFile(fifo, 1<<10); len(text) > 0 || err != nil {
+		t.Errorf("a FIFO: %q, %v", text, err)
+	}
+	fifoWithin = time.Hour
+	go func() { _ = os.WriteFile(fifo, []byte("late"), 0) }()
+	if text, err := ReadFile(fifo, 1<<10); string(text) != "late" || err != nil {
 		t.Errorf("a FIFO: %q, %v", text, err)
 	}
 	for path, want := range map[string]string{"/dev/zero": "larger than 1 KiB", t.TempDir(): "is a directory"} {
