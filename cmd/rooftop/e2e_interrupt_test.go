@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,6 +38,16 @@ import (
 
 // endsWithin is how long rooftop may take to end after its interruption without a word.
 const endsWithin = time.Minute
+
+// A test run that nohup(1) or a script in the background started ignores signals, and rooftop would as well: what
+// this process handles has its default in the programs that it starts.
+func init() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+}
 
 // interruption is a way to interrupt rooftop.
 type interruption struct {
