@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -69,6 +71,7 @@ func OnSignals(ctx context.Context, on func(n int, s syscall.Signal)) (stop func
 	if SignalCode(ctx) != 0 {
 		counted.n = 1
 	}
+	handlers.Add(1)
 	go func() {
 		for {
 			select {
@@ -84,26 +87,51 @@ func OnSignals(ctx context.Context, on func(n int, s syscall.Signal)) (stop func
 	return func() {
 		signal.Stop(signals)
 		close(done)
+		handlers.Add(-1)
 	}
 }
+
+// handlers counts the calls of OnSignals in effect.
+var handlers atomic.Int32
 
 // SignalContext returns a context that ends with the first signal, with a [*SignalError] as its
 // cause. The second signal ends the process at once, as if it were not caught, unless [OnSignals]
 // handles it.
 func SignalContext() (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	ch := make(chan os.Signal, queuedSignals)
+	ch, stopped := make(chan os.Signal, queuedSignals), make(chan struct{})
 	signal.Notify(ch, endings()...)
 	go func() {
 		select {
 		case s := <-ch:
 			cancel(&SignalError{Signal: s.(syscall.Signal)})
 			time.Sleep(sameSignal)
-			signal.Stop(ch)
-		case <-ctx.Done():
+			endByQuit(ch, stopped)
+		case <-stopped:
 		}
 	}()
-	return ctx, func() { signal.Stop(ch); cancel(nil) }
+	return ctx, func() { signal.Stop(ch); close(stopped); cancel(nil) }
+}
+
+// endByQuit leaves further signals to their defaults, but SIGQUIT, which ends the process as the others do: by
+// default the Go runtime prints all stacks, and waits without an end for whoever should read stderr.
+func endByQuit(ch chan os.Signal, stopped <-chan struct{}) {
+	quits := make(chan os.Signal, 1)
+	defer signal.Stop(quits)
+	if slices.Contains(endings(), os.Signal(syscall.SIGQUIT)) {
+		signal.Notify(quits, syscall.SIGQUIT)
+	}
+	signal.Stop(ch)
+	for {
+		select {
+		case <-stopped:
+			return
+		case <-quits:
+			if handlers.Load() == 0 {
+				os.Exit(128 + int(syscall.SIGQUIT))
+			}
+		}
+	}
 }
 
 // CatchBrokenPipes makes writes to a closed pipe fail with an error, so that a run ends in order

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -9,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A run under nohup survives its terminal.
@@ -41,5 +45,61 @@ func TestProgramsDoNotInheritBrokenPipes(t *testing.T) {
 	}
 	if ignored&(1<<(syscall.SIGPIPE-1)) != 0 {
 		t.Errorf("signal %d is ignored: %s", syscall.SIGPIPE, out)
+	}
+}
+
+// The second SIGQUIT ends the process, also with a stderr that nobody reads: no stacks are printed.
+func TestASecondQuitEnds(t *testing.T) {
+	if os.Getenv("ROOFTOP_TEST_QUIT") != "" {
+		ctx, stop := SignalContext()
+		defer stop()
+		fmt.Println("ready")
+		<-ctx.Done()
+		fmt.Println("ended")
+		select {}
+	}
+	reads, writes, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reads.Close()
+	fd := int(writes.Fd())
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil { // the pipe is full
+		_, err = syscall.Write(fd, make([]byte, 4096))
+	}
+	if err := syscall.SetNonblock(fd, false); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestASecondQuitEnds$")
+	c.Env = append(os.Environ(), "ROOFTOP_TEST_QUIT=1")
+	c.Stderr = writes
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(stdout)
+	for said.Scan() && said.Text() != "ready" {
+	}
+	ended := make(chan error, 1)
+	_ = c.Process.Signal(syscall.SIGQUIT)
+	said.Scan()
+	go func() { ended <- c.Wait() }()
+	for again := time.NewTicker(50 * time.Millisecond); ; { // one within 250 ms belongs to the first
+		select {
+		case <-again.C:
+			_ = c.Process.Signal(syscall.SIGQUIT)
+		case err := <-ended:
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 128+int(syscall.SIGQUIT) {
+				t.Errorf("it ended with %v", err)
+			}
+			return
+		}
 	}
 }
