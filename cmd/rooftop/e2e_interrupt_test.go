@@ -136,6 +136,7 @@ type interrupted struct {
 	launches map[string]*meant
 	records  []journalled
 	stderr   string // a file, "" where nothing reads it
+	unread   *os.File
 	shown    string // on the terminal, a file
 	did      []string
 }
@@ -337,6 +338,7 @@ func (r *interrupted) connect() {
 		if _, err := unix.FcntlInt(writes.Fd(), unix.F_SETPIPE_SZ, os.Getpagesize()); err != nil {
 			r.t.Fatal(err)
 		}
+		r.unread = reads
 		if r.rng.IntN(2) == 0 {
 			r.cmd.Stderr = writes
 			return
@@ -432,6 +434,15 @@ func (r *interrupted) run(after time.Duration, changing bool) {
 			r.how.name, after, changing, strings.Join(r.did, "; "), took, early, r.cmd.ProcessState, r.said())
 	})
 	if !r.ended() {
+		if r.stderr == "" && r.unread != nil { // read now what it says, and where it hangs
+			r.stderr = filepath.Join(r.t.TempDir(), "stderr")
+			file, err := os.Create(r.stderr)
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			go func() { _, _ = io.Copy(file, r.unread) }()
+			r.after(time.Second)
+		}
 		if !strings.Contains(r.said(), "reverting to") && !strings.Contains(r.said(), "waiting for") {
 			r.t.Errorf("it did not end within %v, and does not say what it waits for", endsWithin)
 		}
