@@ -60,20 +60,11 @@ var only = map[string][]string{
 	"github.com/charmbracelet/colorprofile": {"tui", "cmd/internal/screen"},
 	"github.com/spf13/cobra":                {"cmd/rooftop", "cmd/internal/cli"},
 	"github.com/modelcontextprotocol":       {"cmd/internal/mcpserver"}, // on stdin and stdout alone: it can also listen
-	// Only these open connections: the client restricted to its given address, the load generator, the exporter to the
-	// collector of --otlp-endpoint, Docker's on a socket of this machine, the API server's of --kube, and Prometheus' of --prometheus. The exporter answers one. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/enginepage).
-	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/otlp", "cmd/internal/apply/docker", "cmd/internal/kube", "collect/prometheus", "cmd/internal/exporter"},
+	// Only these open connections: the client restricted to its given address, the load generator, Docker's on a socket of this machine, the API server's of --kube, and Prometheus' of --prometheus. The exporter answers one. Others may refer to addresses (cmd/rooftop, collect/proc) or status codes (collect/enginepage).
+	"net/http": {"collect", "cmd/internal/sim/vllmsim", "cmd/internal/apply/docker", "cmd/internal/kube", "collect/prometheus", "cmd/internal/exporter"},
 	// Only these attach to a running process or read its instructions.
 	"github.com/cilium/ebpf": {"collect/ggml"},
 	"golang.org/x/arch":      {"collect/ggml/binary"},
-	// The SDK reads the environment: one package prevents that from having an effect.
-	"go.opentelemetry.io":        {"cmd/internal/otlp"},
-	"google.golang.org/protobuf": {"cmd/internal/otlp"},
-	// OTLP uses HTTP: gRPC adds 5 MB of unused code, and these packages import it.
-	"google.golang.org/grpc":                                            {},
-	"go.opentelemetry.io/proto/otlp/collector":                          {},
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp":   {},
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp": {},
 	// cmd/internal/serverdir keeps two tuners apart with a socket of this machine without an address.
 	"net": {"collect", "cmd/internal/apply/docker", "cmd/internal/exporter", "cmd/internal/kube", "cmd/rooftop", "cmd/internal/attach", "cmd/internal/autopilot", "cmd/internal/sim/vllmsim", "cmd/internal/serverdir", "cmd/internal/porttest"},
 }

@@ -4,17 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
-	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/chrometrace"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
-	"github.com/rooftop-dev/rooftop/cmd/internal/otlp"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 	probepage "github.com/rooftop-dev/rooftop/engine/page/probe"
@@ -56,9 +53,6 @@ func (o *Options) finish(ctx context.Context, w *cli.World, s *subject, c *captu
 		printed = render.Text(w.Stdout, probepage.Page(p, o.Verbose), o.Style(w))
 	}
 	w.ReportSaved(saved)
-	if o.otlp != "" {
-		note(o.export(ctx, w, s, p))
-	}
 	switch {
 	case len(failed) > 0:
 		// Only the text of errors: a closed pipe at stdout or elsewhere must not hide the other
@@ -78,54 +72,4 @@ func writable(path string) error {
 		return nil
 	}
 	return atomicfile.Check(path)
-}
-
-// readCollector returns the destination of traces and metrics, nil if none is requested.
-func (o *Options) readCollector() (*otlp.Options, error) {
-	if o.otlp == "" {
-		if o.otlpHeader != "" || o.otlpCA != "" {
-			return nil, cli.Usagef("--otlp-headers-file and --otlp-ca-file are for a collector: give --otlp-endpoint")
-		}
-		return nil, nil
-	}
-	to := &otlp.Options{Endpoint: o.otlp, CAFile: o.otlpCA, Version: cli.Version()}
-	if o.otlpHeader != "" {
-		headers, err := otlp.ReadHeaders(o.otlpHeader)
-		if err != nil {
-			return nil, cli.Usagef("--otlp-headers-file: %w", err)
-		}
-		to.Headers = headers
-	}
-	if err := to.Check(); err != nil {
-		return nil, cli.Usagef("--otlp-endpoint: %w", err)
-	}
-	return to, nil
-}
-
-// operations maps APIs to the names in OpenTelemetry's conventions.
-var operations = map[string]string{capture.Chat: "chat", capture.Completion: "text_completion"}
-
-// export sends a run to the collector. A signal that ended the run does not prevent that; a further
-// one ends the export.
-func (o *Options) export(ctx context.Context, w *cli.World, s *subject, p *capture.Record) error {
-	to := o.collector
-	to.Run.Model = p.Setup.Target.Model
-	if p.Setup.Request != nil {
-		to.Run.Operation = operations[p.Setup.Request.API]
-	}
-	if s.Client != nil {
-		to.Run.ServerAddress, _ = attach.HostPort(s.Target)
-		to.Run.ServerPort = s.port()
-	}
-	if ctx.Err() != nil {
-		ctx = context.WithoutCancel(ctx)
-	}
-	result, err := otlp.Export(ctx, *to, p.Capture, p.Summary)
-	for _, note := range result.Notes {
-		w.Notef("the collector says: %s", note)
-	}
-	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("otlp: the export was interrupted (%w); the collector may have a part of the run", context.Cause(ctx))
-	}
-	return err
 }

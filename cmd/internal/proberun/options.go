@@ -6,7 +6,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/otlp"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
@@ -28,9 +27,7 @@ type Options struct {
 
 	weight, kv string
 
-	save, trace              string
-	otlp, otlpHeader, otlpCA string
-	collector                *otlp.Options // nil without a collector
+	save, trace string
 }
 
 // RegisterProbe adds the flags of a probe.
@@ -96,12 +93,9 @@ func (o *Options) registerKnown(g *cli.FlagGroups) {
 // registerOutput adds the flags for outputs.
 func (o *Options) registerOutput(g *cli.FlagGroups) {
 	o.Output.Register(g, "each process and GPU, and every reason in full")
-	f := g.Group("Files and collectors")
+	f := g.Group("Files")
 	f.StringVar(&o.save, "save", "", "`FILE` for the JSON document, beside the report")
 	f.StringVar(&o.trace, "trace", "", "`FILE` for a trace that ui.perfetto.dev and chrome://tracing open")
-	f.StringVar(&o.otlp, "otlp-endpoint", "", "`URL` of an OpenTelemetry collector (OTLP over HTTP) to send traces and metrics to")
-	f.StringVar(&o.otlpHeader, "otlp-headers-file", "", "`FILE` with a NAME: VALUE on each line, for the collector")
-	f.StringVar(&o.otlpCA, "otlp-ca-file", "", "PEM `FILE` of certificates to trust for the collector")
 	if g.Command.Name() == "probe" {
 		f.BoolVar(&o.answers, "keep-answers", false, "put the answers into the document")
 	}
@@ -124,9 +118,6 @@ func (o *Options) check() error {
 	}
 	var err error
 	if o.sent, err = parseHeaders(o.headers); err != nil {
-		return err
-	}
-	if o.collector, err = o.readCollector(); err != nil {
 		return err
 	}
 	for _, file := range []struct{ flag, path string }{{"--save", o.save}, {"--trace", o.trace}} {
