@@ -10,22 +10,14 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
-	probepage "github.com/rooftop-dev/rooftop/engine/page/probe"
 	"github.com/rooftop-dev/rooftop/engine/page/trace"
 )
 
-// TestCorpusOfDocuments compares pages of probes and traces that no command line can reproduce,
+// TestCorpusOfDocuments compares pages of traces that no command line can reproduce,
 // because they are printed while measuring.
 func TestCorpusOfDocuments(t *testing.T) {
 	styles := []render.Options{{Width: 80}, {Width: 60}, {Width: 120}, {Width: 80, Verbose: true}, {Width: 80, ASCII: true}, {Width: 80, Color: true}}
 	for pattern, page := range map[string]func(r io.Reader, w io.Writer, o render.Options) error{
-		"probe-*.json": func(r io.Reader, w io.Writer, o render.Options) error {
-			p, err := document.ReadProbe(r)
-			if err != nil {
-				return err
-			}
-			return render.Text(w, probepage.Page(p, o.Verbose), o)
-		},
 		"trace-*.json": func(r io.Reader, w io.Writer, o render.Options) error {
 			p, err := document.ReadTrace(r)
 			if err != nil {
@@ -41,7 +33,7 @@ func TestCorpusOfDocuments(t *testing.T) {
 		for _, file := range files {
 			name := strings.TrimSuffix(filepath.Base(file), ".json")
 			of := styles
-			if name != "probe-many" && name != "trace-dense" && name != "trace-moe" {
+			if name != "trace-dense" && name != "trace-moe" {
 				of = styles[:1] // the others differ only in their text
 			}
 			t.Run(name, func(t *testing.T) {

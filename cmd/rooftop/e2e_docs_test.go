@@ -24,7 +24,6 @@ func TestE2EDocs(t *testing.T) {
 	}
 	recordings := filepath.Join("..", "..", "testdata", "recordings")
 	files := map[string]string{
-		"before.json": "probe-one.json", "after.json": "probe-many.json",
 		"run.jsonl.gz": "operators.jsonl.gz", "before.jsonl.gz": "operators.jsonl.gz", "after.jsonl.gz": "operators-after.jsonl.gz",
 	}
 	for _, b := range main.CodeBlocks(t) {

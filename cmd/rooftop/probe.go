@@ -17,7 +17,6 @@ func newProbe(w *cli.World) *cobra.Command {
 	g := cli.GroupFlags(c)
 	o.RegisterProbe(g)
 	g.Done()
-	c.AddCommand(newProbeCompare(w))
 	return c
 }
 
@@ -31,17 +30,6 @@ func newObserve(w *cli.World) *cobra.Command {
 	return c
 }
 
-func newProbeCompare(w *cli.World) *cobra.Command {
-	var out cli.Output
-	c := newCommand("probe-compare", exactly(2, "two documents", "make them with 'rooftop probe --save FILE'"), func(_ *cobra.Command, args []string) error {
-		return proberun.Compare(w, &out, args[0], args[1])
-	})
-	g := cli.GroupFlags(c)
-	out.Register(g, "how many values and groups figures rest on")
-	g.Done()
-	return c
-}
-
 // probeArgs rejects arguments, with a hint for common mistakes.
 func probeArgs(c *cobra.Command, args []string) error {
 	switch {
@@ -49,8 +37,6 @@ func probeArgs(c *cobra.Command, args []string) error {
 		return nil
 	case strings.Contains(args[0], "://"):
 		return cli.Usagef("probe takes the server's address with a flag: %s", launch.Line("--url", args[0]))
-	case cli.Nearest(args[0], "compare") != "":
-		return cli.Usagef("probe has no command %q; did you mean 'rooftop probe compare'?", args[0])
 	}
 	return noArgs(c, args)
 }

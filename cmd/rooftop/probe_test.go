@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -201,47 +200,5 @@ func TestObserve(t *testing.T) {
 	probeDocument(t, stdout, "probe.v1.schema.json", &got)
 	if got.Kind != "observation" {
 		t.Errorf("kind %q", got.Kind)
-	}
-}
-
-func TestProbeCompare(t *testing.T) {
-	s := newCompletions(t)
-	dir := t.TempDir()
-	probe := func(name string, args ...string) string {
-		path := filepath.Join(dir, name)
-		_, stderr, code := call(t, nil, append([]string{"probe", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "5", "--repeat", "5", "--save", path}, args...)...)
-		if code != cli.ExitDone {
-			t.Fatalf("exit code %d: %s", code, stderr)
-		}
-		return path
-	}
-	a, b, other := probe("a.json"), probe("b.json"), probe("other.json", "--prompt", "Another one.")
-	stdout, stderr, code := call(t, nil, "probe", "compare", a, b)
-	if code != cli.ExitDone || stderr != "" || !strings.Contains(stdout, "TTFT") {
-		t.Errorf("exit code %d, %s:\n%s", code, stderr, stdout)
-	}
-	stdout, _, code = call(t, nil, "probe", "compare", a, other)
-	if code != cli.ExitNothing || !strings.Contains(stdout, "prompt") {
-		t.Errorf("exit code %d of another prompt:\n%s", code, stdout)
-	}
-	stdout, _, code = call(t, nil, "probe", "compare", a, a)
-	if code != cli.ExitNothing || !strings.Contains(stdout, "the same run") {
-		t.Errorf("exit code %d of one document twice:\n%s", code, stdout)
-	}
-	stdout, _, code = call(t, nil, "probe", "compare", "-v", a, b)
-	if code != cli.ExitDone || !strings.Contains(stdout, "values A") {
-		t.Errorf("exit code %d with -v:\n%s", code, stdout)
-	}
-	stdout, _, _ = call(t, nil, "probe", "compare", "--help")
-	for line := range strings.Lines(stdout) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
-			t.Errorf("the help has a line of %d cells: %s", n, line)
-		}
-	}
-	stdout, _, code = call(t, nil, "probe", "compare", "--json", a, b)
-	var any struct{ Schema string }
-	probeDocument(t, stdout, "probe-compare.v1.schema.json", &any)
-	if code != cli.ExitDone || any.Schema != "rooftop.probe-compare/v1" {
-		t.Errorf("exit code %d, schema %q", code, any.Schema)
 	}
 }

@@ -1,7 +1,10 @@
 package capture
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -186,4 +189,23 @@ func (c *Capture) source() string {
 		return "the source"
 	}
 	return c.GPUs.From
+}
+
+// GPUNames returns the names of the GPUs, with equal names counted: "2 × NVIDIA L4, NVIDIA H100".
+// It returns "" if there are none.
+func (s *Summary) GPUNames() string {
+	var names []string
+	n := map[string]int{}
+	for i := range s.GPUs {
+		if n[s.GPUs[i].Name]++; n[s.GPUs[i].Name] == 1 {
+			names = append(names, s.GPUs[i].Name)
+		}
+	}
+	for i, name := range names {
+		names[i] = cmp.Or(name, "unnamed")
+		if n[name] > 1 {
+			names[i] = strconv.Itoa(n[name]) + " × " + names[i]
+		}
+	}
+	return strings.Join(names, ", ")
 }

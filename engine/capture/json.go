@@ -3,7 +3,6 @@ package capture
 import (
 	"cmp"
 	"encoding/json"
-	"math"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -27,16 +26,6 @@ func (d Distribution) MarshalJSON() ([]byte, error) {
 	return json.Marshal(distribution{d.Count, d.Mean.Seconds(), d.P50.Seconds(), d.P95.Seconds(), d.P99.Seconds(), d.Max.Seconds()})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, precise to a nanosecond.
-func (d *Distribution) UnmarshalJSON(b []byte) error {
-	var w distribution
-	if err := json.Unmarshal(b, &w); err != nil { // null leaves it empty
-		return err
-	}
-	*d = Distribution{w.Count, Seconds(w.Mean), Seconds(w.P50), Seconds(w.P95), Seconds(w.P99), Seconds(w.Max)}
-	return nil
-}
-
 // Document returns the row for a document: an absent value has a reason.
 func (r Row) Document() any {
 	type row Row
@@ -56,26 +45,10 @@ func (p *PageSample) Fields() map[string]*stat.Opt {
 	}
 }
 
-// Seconds converts seconds to a duration, rounded to a nanosecond. It reverses Duration.Seconds
-// exactly up to 50 days. It returns 0 for NaN, and the longest duration for values out of range.
-func Seconds(v float64) time.Duration {
-	switch ns := math.Round(v * 1e9); {
-	case math.IsNaN(ns):
-		return 0
-	case ns >= math.MaxInt64:
-		return math.MaxInt64
-	case ns <= math.MinInt64:
-		return math.MinInt64
-	default:
-		return time.Duration(ns)
-	}
-}
-
 // Precision is the precision of times in a document.
 const Precision = time.Microsecond
 
-// Round rounds all times of a capture to Precision, so that a capture read back from a document
-// gives the same figures.
+// Round rounds all times of a capture to Precision, so that its figures are those of its document.
 func (c *Capture) Round() {
 	round(&c.Period, &c.Begin, &c.End, &c.GPUs.Averaging)
 	for i := range c.Requests {

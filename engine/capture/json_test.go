@@ -2,32 +2,9 @@ package capture
 
 import (
 	"encoding/json"
-	"math"
 	"testing"
 	"time"
 )
-
-func TestSeconds(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		in   float64
-		want time.Duration
-	}{
-		{"nothing", 0, 0},
-		{"a microsecond", 1e-6, time.Microsecond},
-		{"what Seconds says", (1234567891 * time.Nanosecond).Seconds(), 1234567891},
-		{"fifty days", (50*24*time.Hour + 1).Seconds(), 50*24*time.Hour + 1},
-		{"not a number", math.NaN(), 0},
-		{"for ever", math.Inf(1), math.MaxInt64},
-		{"since for ever", math.Inf(-1), math.MinInt64},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := Seconds(c.in); got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
-			}
-		})
-	}
-}
 
 func TestDistributionJSON(t *testing.T) {
 	for _, c := range []struct {
@@ -43,15 +20,7 @@ func TestDistributionJSON(t *testing.T) {
 			if err != nil || string(b) != c.want {
 				t.Fatalf("%s, %v, want %s", b, err, c.want)
 			}
-			var back Distribution
-			if err := json.Unmarshal(b, &back); err != nil || back != c.in {
-				t.Errorf("%+v came back, %v", back, err)
-			}
 		})
-	}
-	var d Distribution
-	if json.Unmarshal([]byte(`{"count":"two"}`), &d) == nil {
-		t.Error("a count in words is accepted")
 	}
 }
 

@@ -72,20 +72,3 @@ func TestOthersRan(t *testing.T) {
 		t.Error("the counter has thousands of tokens that are not ours, and more ran than decoded")
 	}
 }
-
-// TestRunsBesideOthersAreNotCompared checks that a run with other clients is not comparable, even
-// if the counter lacks their tokens.
-func TestRunsBesideOthersAreNotCompared(t *testing.T) {
-	side := func(running float64) *Record {
-		c := beside(streams(1, 501, 0, 10*time.Millisecond), running, 501)
-		return &Record{Setup: Setup{Request: &RequestSetup{Concurrency: 1, PromptSHA256: "x"}}, Capture: c, Summary: Summarize(c, Machine{})}
-	}
-	a, b := side(1), side(2)
-	b.Capture.Wall = time.Unix(9, 0)
-	if got := Compare(a, b); len(got.Refused) != 1 || got.Refused[0] != "other clients used the server during B: 2 requests ran at once, 1 of them from here" {
-		t.Errorf("refused %q", got.Refused)
-	}
-	if got := Compare(a, a); len(got.Refused) != 0 {
-		t.Errorf("refused %q", got.Refused)
-	}
-}

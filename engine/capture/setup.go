@@ -16,6 +16,13 @@ type Setup struct {
 	Request *RequestSetup // nil for an observation
 }
 
+// Record is a capture with its setup and its summary.
+type Record struct {
+	Setup   Setup
+	Capture *Capture
+	Summary *Summary
+}
+
 // RequestSetup describes the requests of a probe.
 type RequestSetup struct {
 	API string `json:"api"` // Chat or Completion

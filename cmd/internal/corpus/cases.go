@@ -18,7 +18,7 @@ type Case struct {
 // Cases returns all cases.
 func Cases() []Case {
 	var all []Case
-	for _, list := range [][]Case{helpCases(), explainCases(), ceilingCases(), replayCases(), pastCases(), traceCases(), probeCases(), runCases(), simulatorCases(), refusedCases()} {
+	for _, list := range [][]Case{helpCases(), explainCases(), ceilingCases(), replayCases(), pastCases(), traceCases(), runCases(), simulatorCases(), refusedCases()} {
 		all = append(all, list...)
 	}
 	return all
@@ -40,7 +40,7 @@ func widths(name, line string, columns ...int) []Case {
 // commands returns the names of all commands, "" for none.
 func commands() []string {
 	return []string{
-		"", "diagnose", "fleet", "exporter", "rules", "mcp", "doctor", "tune", "observe", "probe", "probe compare", "trace", "trace compare", "trace roof", "history", "recover", "report", "compare", "timeline",
+		"", "diagnose", "fleet", "exporter", "rules", "mcp", "doctor", "tune", "observe", "probe", "trace", "trace compare", "trace roof", "history", "recover", "report", "compare", "timeline",
 		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "sim bench", "help", "man", "version",
 		"completion",
 	}
@@ -178,22 +178,7 @@ func traceCases() []Case {
 
 // label returns a name for a pair of files.
 func label(pair string) string {
-	return strings.NewReplacer(".jsonl.gz", "", ".json", "", "trace-", "", "probe-", "", " ", "-with-").Replace(pair)
-}
-
-func probeCases() []Case {
-	var list []Case
-	for _, pair := range []string{
-		"probe-one.json probe-one.json", "probe-many.json probe-one.json", "probe-many.json probe-eight-gpus.json", "probe-stepped.json probe-uncounted.json", "probe-many.json probe-interrupted.json",
-		"probe-idle-pid.json probe-interrupted.json", "probe-observation.json probe-observation.json", "probe-failures.json probe-absent.json", "probe-one.json probe-idle-pid.json",
-	} {
-		list = append(list, plain("probe-compare/"+label(pair), "probe compare "+pair))
-	}
-	const both = "probe compare probe-stepped.json probe-uncounted.json"
-	list = append(list, widths("probe-compare/wide", both, 60, 120)...)
-	return append(list, plain("probe-compare/v", both+" -v"), plain("probe-compare/ascii", both+" --ascii"), plain("probe-compare/color", both+" --color always"),
-		plain("probe-compare/json", both+" --json", "probe compare probe-idle-pid.json probe-interrupted.json --json"),
-		plain("probe-compare/refused", "probe compare probe-one.json", "probe compare probe-one.json trace-dense.json", "probe compare nothing.json probe-one.json"))
+	return strings.NewReplacer(".jsonl.gz", "", ".json", "", "trace-", "", " ", "-with-").Replace(pair)
 }
 
 // runCases returns the cases for stored runs in the state directory.

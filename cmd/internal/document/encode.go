@@ -35,26 +35,6 @@ type Member struct {
 // keys is a struct.
 type Object []Member
 
-// UnmarshalJSON implements json.Unmarshaler. The values are of type json.RawMessage.
-func (o *Object) UnmarshalJSON(raw []byte) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return err // null leaves the object empty
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return err
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return err
-		}
-		*o = append(*o, Member{fmt.Sprint(key), value})
-	}
-	return nil
-}
-
 // Documenter is implemented by types that are encoded as another value.
 type Documenter interface{ Document() any }
 

@@ -43,7 +43,7 @@ func documents(schema, path string) otherFile {
 	case session.RecordingSchema:
 		return otherFile{"a recording of 'rooftop diagnose --record' or 'tune --record'", fmt.Sprintf("'%s' shows it", launch.Line("rooftop", "replay", path))}
 	case document.ProbeSchema:
-		return otherFile{"the document of 'rooftop probe'", "'rooftop probe compare' compares it with another, and " + jsonViewer}
+		return otherFile{"the document of 'rooftop probe'", jsonViewer}
 	}
 	return otherFile{"a document of " + schema, jsonViewer}
 }

@@ -23,7 +23,7 @@ func TestForeignFilesAreNamed(t *testing.T) {
 		"graph.svg":        {"<svg xmlns=", "is a picture of the graph (--svg): a browser opens it"},
 		"graph.dot":        {"digraph ggml {", "is a graph in the DOT language (--dot): 'dot -Tsvg "},
 		"plain.jsonl":      {"{\"schema\":\"rooftop.trace-recording/v1\"}\n", "is a recording that is not compressed: 'gzip "},
-		"probe.json":       {"{\"schema\": \"rooftop.probe/v1\"}", "is the document of 'rooftop probe': 'rooftop probe compare'"},
+		"probe.json":       {"{\"schema\": \"rooftop.probe/v1\"}", "is the document of 'rooftop probe': any JSON viewer"},
 		"compared.json":    {"{\"schema\": \"rooftop.trace-compare/v1\"}", "is what 'rooftop trace compare --json' wrote: any JSON viewer"},
 		"other.json":       {"{}", "is a JSON file of an unknown program: any JSON viewer"},
 		"run.jsonl.gz":     {packedFile(t, "{\"schema\":\"rooftop.recording/v1\"}\n"), "decompressed, is a recording of 'rooftop diagnose --record' or 'tune --record': 'rooftop replay "},
