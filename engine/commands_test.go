@@ -13,7 +13,7 @@ import (
 )
 
 // A command as a text shows it, up to a value that the code puts into it. \x00 is the value.
-var commandWithValue = regexp.MustCompile(`(^|[^\w.-])(rooftop (catalog|ceiling|compare|demo|diagnose|doctor|explain|exporter|fleet|history|load|mcp|observe|probe|recover|replay|report|rules|sim|timeline|trace|tune)|kubectl [a-z]+|docker [a-z]+|systemctl [a-z]+|journalctl|curl|gzip|kill|sudo [a-z]+)( [\w./=-]+)*[ =]'?\x00`)
+var commandWithValue = regexp.MustCompile(`(^|[^\w.-])(rooftop (catalog|ceiling|compare|demo|diagnose|doctor|explain|exporter|fleet|history|load|mcp|observe|probe|recover|replay|report|rules|sim|trace|tune)|kubectl [a-z]+|docker [a-z]+|systemctl [a-z]+|journalctl|curl|gzip|kill|sudo [a-z]+)( [\w./=-]+)*[ =]'?\x00`)
 
 // verbs are the verbs of a format that print text; numbers are safe in a shell.
 var verbs = regexp.MustCompile(`%(\[\d+\])?[-+# 0]*\d*[sqv]`)

@@ -44,21 +44,21 @@ func (s *pastSource) check() (err error) {
 }
 
 // file reads a recording.
-func (s *pastSource) file(command, path string) (*session.Past, error) {
-	recording, done, err := openRecording(command, path)
+func (s *pastSource) file(path string) (*past.Measurement, error) {
+	recording, done, err := openRecording("compare", path)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	p, err := session.Reread(recording, path, cli.Version())
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", command, path, err)
+		return nil, fmt.Errorf("compare %s: %w", path, err)
 	}
 	return p, nil
 }
 
 // scrapes reads the one server that Prometheus scraped in a range, as if it had been recorded.
-func (s *pastSource) scrapes(ctx context.Context, name string, span prometheus.Range) (*session.Past, error) {
+func (s *pastSource) scrapes(ctx context.Context, name string, span prometheus.Range) (*past.Measurement, error) {
 	var b bytes.Buffer
 	r := session.NewRecorder(&b)
 	if _, err := diagnoseOne(ctx, &s.given, &s.past, span, r); err != nil {
@@ -75,10 +75,10 @@ func (s *pastSource) scrapes(ctx context.Context, name string, span prometheus.R
 }
 
 // named reads a measurement by its argument: FROM/TO, or a file.
-func (s *pastSource) named(ctx context.Context, arg string) (*session.Past, error) {
+func (s *pastSource) named(ctx context.Context, arg string) (*past.Measurement, error) {
 	from, to, cut := strings.Cut(arg, "/")
 	if _, err := time.Parse(time.RFC3339, from); err != nil || !cut {
-		return s.file("compare", arg)
+		return s.file(arg)
 	}
 	if s.past.Prometheus == "" {
 		return nil, cli.Usagef("%s is a range of time: give the --prometheus URL that has it", arg)
@@ -101,13 +101,13 @@ func newCompare(w *cli.World) *cobra.Command {
 		if err := s.check(); err != nil {
 			return err
 		}
-		var sides [2]*session.Past
+		var sides [2]*past.Measurement
 		for i, arg := range args {
 			if sides[i], err = s.named(c.Context(), arg); err != nil {
 				return err
 			}
 		}
-		return comparePast(w, &s.given.Output, &sides[0].Measurement, &sides[1].Measurement, verdict.Plan{Goal: verdict.Goal(goal), Objectives: objectives})
+		return comparePast(w, &s.given.Output, sides[0], sides[1], verdict.Plan{Goal: verdict.Goal(goal), Objectives: objectives})
 	})
 	g := cli.GroupFlags(c)
 	s.given.Flags = c.Flags()
@@ -135,38 +135,4 @@ func comparePast(w *cli.World, out *cli.Output, before, after *past.Measurement,
 		return cli.Exit(cli.ExitNothing)
 	}
 	return nil
-}
-
-func newTimeline(w *cli.World) *cobra.Command {
-	s := pastSource{given: attach.Options{Env: w.Env, Ceiling: attach.PhysicalCeiling}}
-	c := newCommand("timeline", nil, func(c *cobra.Command, args []string) error {
-		span, err := s.past.Span(time.Now())
-		if err == nil {
-			err = s.check()
-		}
-		if err != nil {
-			return err
-		}
-		var p *session.Past
-		switch {
-		case s.past.Prometheus != "" && len(args) == 0:
-			p, err = s.scrapes(c.Context(), "", span)
-		case s.past.Prometheus == "" && len(args) == 1:
-			p, err = s.file("timeline", args[0])
-		default:
-			err = cli.Usagef("timeline takes one FILE of --record, or --prometheus URL with --from and --to")
-		}
-		if err != nil {
-			return err
-		}
-		parts := p.Parts()
-		return cli.Print(w, &s.given.Output, &tuning.PastTimeline{Whole: &p.Measurement, Parts: parts, Occurrences: past.Occurrences(parts)}, cli.Text(tuning.Timeline), document.WriteTimeline)
-	})
-	g := cli.GroupFlags(c)
-	s.given.Flags = c.Flags()
-	s.past.Register(g.Group("The past, by Prometheus"))
-	s.given.RegisterUnread(g)
-	s.given.Output.Register(g, "")
-	g.Done()
-	return c
 }

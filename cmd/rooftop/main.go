@@ -129,7 +129,7 @@ func newRoot(w *cli.World) *cobra.Command {
 	}{
 		{"Tune a server:", []*cobra.Command{newTune(w), newDiagnose(w), newFleet(w), newExporter(w), newRules(w), newDoctor(w), newMCP(w)}},
 		{"Measure requests and operators, any engine:", []*cobra.Command{newProbe(w), newObserve(w), newTrace(w)}},
-		{"Past runs:", []*cobra.Command{newHistory(w), newReport(w), newRecover(w), newCompare(w), newTimeline(w)}},
+		{"Past runs:", []*cobra.Command{newHistory(w), newReport(w), newRecover(w), newCompare(w)}},
 		{"Without a server:", []*cobra.Command{newDemo(w), newReplay(w), newCeiling(w)}},
 		{"Reference:", []*cobra.Command{newExplain(w), newCatalog(w)}},
 		{"Simulated servers and load:", []*cobra.Command{newSim(w), newLoad(w)}},

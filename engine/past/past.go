@@ -1,16 +1,12 @@
-// Package past compares measurements of the past, and tells what happened in one.
+// Package past compares measurements of the past.
 package past
 
 import (
-	"fmt"
-	"math"
 	"slices"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/facts"
-	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -116,142 +112,4 @@ func sideOf(list []*Measurement) *verdict.Side {
 		side.Incarnations = append(side.Incarnations, starts...)
 	}
 	return side
-}
-
-// Part is a part of a measurement. Its windows and times are of the whole.
-type Part struct {
-	From, To time.Duration
-	Measurement
-}
-
-// Kind is the kind of something that happened.
-type Kind string
-
-// Kinds of what happened in a measurement of the past.
-const (
-	Restart  Kind = "restart"  // the server started
-	Setting  Kind = "setting"  // the release, or a setting that the server reports
-	State    Kind = "state"    // the server became ill, or recovered
-	Finding  Kind = "finding"  // a finding began or ended
-	Load     Kind = "load"     // the requests differ
-	Measured Kind = "measured" // output or a latency differs
-)
-
-// Occurrence is something that happened in a measurement of the past.
-type Occurrence struct {
-	From, To time.Duration // it happened between these times
-	Kind     Kind
-	Text     string
-	Ill      bool // the server is ill from then on
-}
-
-// notable is the least relative change of load, output or latency that is told, if it is beyond noise as well.
-const notable = 0.25
-
-// Occurrences returns what changed from part to part, in the order of time.
-func Occurrences(parts []Part) []Occurrence {
-	var out []Occurrence
-	levels := map[string]int{}
-	for i := range parts {
-		p := &parts[i]
-		for j := range p.Windows {
-			if w := &p.Windows[j]; w.Restarted || w.AfterRestart {
-				out = append(out, Occurrence{From: w.Start, To: w.End(), Kind: Restart, Text: "the server started again"})
-			}
-		}
-		if i > 0 {
-			out = append(out, p.since(&parts[i-1])...)
-			out = append(out, shifts(parts[:i+1], levels)...)
-		} else if p.Condition.State != "" {
-			out = append(out, Occurrence{p.From, p.To, State, p.Condition.String(), p.Condition.Ill()})
-		}
-	}
-	return out
-}
-
-// since returns what differs from the part before, but for amounts.
-func (p *Part) since(before *Part) []Occurrence {
-	var out []Occurrence
-	add := func(kind Kind, text string) {
-		out = append(out, Occurrence{p.From, p.To, kind, text, kind == State && p.Condition.Ill()})
-	}
-	changes, _ := before.Changes(&p.Measurement)
-	for _, c := range changes {
-		add(Setting, c.String())
-	}
-	switch was, is := before.Condition.State, p.Condition.State; {
-	case is != "" && is != was:
-		add(State, p.Condition.String())
-	case is == "" && was != "":
-		add(State, "the server is "+was.Word()+" no more")
-	}
-	if before.Condition.Ill() || p.Condition.Ill() {
-		return out // means of a server that is ill are no figures of its work
-	}
-	switch was, is := before.Outcome == engine.OutcomeNoLoad, p.Outcome == engine.OutcomeNoLoad; {
-	case is && !was:
-		add(Load, "no load any more")
-	case was && !is:
-		add(Load, "load begins")
-	}
-	began := func(from, to *Part, text string) {
-		for j := range to.Findings {
-			f := &to.Findings[j]
-			if was := from.Finding(f.ID); fired(f) && (was == nil || !fired(was)) {
-				add(Finding, string(f.ID)+text)
-			}
-		}
-	}
-	began(before, p, " begins")
-	began(p, before, " ends")
-	return out
-}
-
-// shifts returns the amounts of the last part that differ from their level, which is the part where each last
-// changed: a part with the change in its middle scatters too much to tell it, and the next one tells it. Each
-// comparison is that of a verdict, so that what noise explains is left out.
-func shifts(parts []Part, levels map[string]int) []Occurrence {
-	last := len(parts) - 1
-	p := &parts[last]
-	if p.Condition.Ill() {
-		return nil
-	}
-	var out []Occurrence
-	results := map[int]*verdict.Result{}
-	since := func(name string) *verdict.Result {
-		level := levels[name]
-		if results[level] == nil {
-			results[level] = Compare(&parts[level].Measurement, &p.Measurement, verdict.Plan{Goal: verdict.Latency}).Verdict
-		}
-		return results[level]
-	}
-	add := func(name string, kind Kind, text string) {
-		out = append(out, Occurrence{From: parts[last-1].From, To: p.To, Kind: kind, Text: text})
-		levels[name] = last
-	}
-	for _, name := range [...]string{"prompt tokens", "output tokens", "requests in", "arrivals", "prefix hits"} {
-		for _, s := range since(name).Traffic {
-			if s.Name == name && s.Moved && math.Abs(s.Change.Mid) >= notable {
-				add(name, Load, effect.SpellShift(s))
-			}
-		}
-	}
-	for _, metric := range [...]verdict.Metric{verdict.MetricTokens, verdict.MetricTTFT, verdict.MetricE2E, verdict.MetricStep} {
-		for _, m := range since(string(metric)).Measures {
-			if m.Metric == metric && m.Quantile == 0 && m.Moved && math.Abs(m.Change.Mid) >= notable {
-				add(string(metric), Measured, fmt.Sprintf("%s %s → %s, %s", effect.MeasureName(metric, 0), figure.Show(m.Before, unitOf(metric)), figure.Show(m.After, unitOf(metric)), figure.ChangeSign(m.Change.Mid)))
-			}
-		}
-	}
-	return out
-}
-
-func fired(f *engine.Finding) bool { return f.State == engine.Fired && f.Significant }
-
-// unitOf returns the unit of a metric, as figure.Show takes it.
-func unitOf(m verdict.Metric) string {
-	if m == verdict.MetricTokens {
-		return "tok/s"
-	}
-	return "s"
 }

@@ -40,7 +40,7 @@ func widths(name, line string, columns ...int) []Case {
 // commands returns the names of all commands, "" for none.
 func commands() []string {
 	return []string{
-		"", "diagnose", "fleet", "exporter", "rules", "mcp", "doctor", "tune", "observe", "probe", "trace", "trace compare", "trace roof", "history", "recover", "report", "compare", "timeline",
+		"", "diagnose", "fleet", "exporter", "rules", "mcp", "doctor", "tune", "observe", "probe", "trace", "trace compare", "trace roof", "history", "recover", "report", "compare",
 		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "sim bench", "help", "man", "version",
 		"completion",
 	}
@@ -133,10 +133,9 @@ func pastCases() []Case {
 		plain("past/compare", "compare slots4-cpu.gz slots4-cpu.gz", line, line+" --goal throughput --slo ttft_p99=500ms --ascii", "compare real/0.14.1-few-clients.gz real/0.32.0-one-client.gz", "compare real/sglang/0.5.23-healthy.gz real/sglang/0.5.23-hung.gz",
 			"compare real/sglang/0.5.23-healthy.gz real/0.32.0-healthy.gz"),
 		plain("past/compare-json", "compare slots4-cpu.gz slots4-cpu.gz --json"),
-		plain("past/timeline", "timeline sim-stalled.gz", "timeline slots4-cpu.gz --ascii", "timeline sim-idle.gz", "timeline sim-stalled.gz --json"),
 		plain("past/refused", "compare", "compare slots4-cpu.gz", "compare nothing.gz slots4-cpu.gz", "compare slots4-cpu.gz probe-one.json", "compare slots4-cpu.gz 2026-11-26T03:00:00Z/2026-11-26T03:30:00Z",
 			"compare slots4-cpu.gz slots4-cpu.gz --gpu L4", "compare slots4-cpu.gz slots4-cpu.gz --slo ttft", "compare slots4-cpu.gz slots4-cpu.gz --match x",
-			"compare --prometheus http://127.0.0.1:1 2026-11-26T03:00:00Z/noon slots4-cpu.gz", "timeline", "timeline nothing.gz", "timeline slots4-cpu.gz --since 1h", "timeline slots4-cpu.gz --gpu L4"),
+			"compare --prometheus http://127.0.0.1:1 2026-11-26T03:00:00Z/noon slots4-cpu.gz"),
 		plain("past/rules", "rules prometheus --slo ttft_p95=1s", "rules podmonitor"),
 		plain("past/rules-refused", "rules grafana", "rules nothing", "rules grafana nothing", "rules grafana fleet --slo ttft_p95=1s", "rules --slo ttft_p95=1.5s", "rules --slo ttft_p90=1s", "rules --slo ttft_p95=1s,ttft_p99=2s"),
 	}, widths("past/compare", line, 60, 120)...)

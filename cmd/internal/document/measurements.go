@@ -9,11 +9,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/past"
 )
 
-// Schemas of the documents about measurements of the past.
-const (
-	CompareSchema  = "rooftop.compare/v1"
-	TimelineSchema = "rooftop.timeline/v1"
-)
+// CompareSchema is the schema of the document of a comparison of two measurements.
+const CompareSchema = "rooftop.compare/v1"
 
 // pastMeasurement is a measurement of the past in a document.
 type pastMeasurement struct {
@@ -58,49 +55,4 @@ func newCompared(schema string, c *tuning.PastComparison) *compared {
 // WriteCompare writes a comparison of two measurements as one rooftop.compare/v1 document.
 func WriteCompare(w io.Writer, c *tuning.PastComparison) error {
 	return Write(w, newCompared(CompareSchema, c))
-}
-
-// pastPart is a part of a measurement in a document.
-type pastPart struct {
-	From      time.Duration      `json:"from_s"`
-	To        time.Duration      `json:"to_s"`
-	Outcome   engine.Outcome     `json:"outcome"`
-	Condition *condition         `json:"condition"`
-	Findings  []engine.FindingID `json:"findings"`
-	Measured  Object             `json:"measured"`
-}
-
-// occurrence is something that happened in a measurement.
-type occurrence struct {
-	From time.Duration `json:"from_s"`
-	To   time.Duration `json:"to_s"`
-	Kind past.Kind     `json:"kind"`
-	Text string        `json:"text"`
-	Ill  bool          `json:"ill"`
-}
-
-// WriteTimeline writes what happened in a measurement as one rooftop.timeline/v1 document.
-func WriteTimeline(w io.Writer, t *tuning.PastTimeline) error {
-	var parts []pastPart
-	for i := range t.Parts {
-		p := &t.Parts[i]
-		one := pastPart{p.From, p.To, p.Outcome, conditionOf(&p.Diagnosis), nil, measured(&p.Diagnosis)}
-		for j := range p.Findings {
-			if f := &p.Findings[j]; f.State == engine.Fired && f.Significant {
-				one.Findings = append(one.Findings, f.ID)
-			}
-		}
-		parts = append(parts, one)
-	}
-	var happened []occurrence
-	for _, o := range t.Occurrences {
-		happened = append(happened, occurrence(o))
-	}
-	return Write(w, &struct {
-		Schema      string          `json:"schema"`
-		Rooftop     program         `json:"rooftop"`
-		Measurement pastMeasurement `json:"measurement"`
-		Happened    []occurrence    `json:"happened"`
-		Parts       []pastPart      `json:"parts"`
-	}{TimelineSchema, program{t.Whole.Version}, newPastMeasurement(t.Whole), happened, parts})
 }

@@ -196,7 +196,7 @@ func (s *Server) recording(ctx context.Context, path string) (*past.Measurement,
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &p.Measurement, nil
+	return p, nil
 }
 
 // until reads until ctx ends.

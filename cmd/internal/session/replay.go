@@ -15,7 +15,7 @@ import (
 // is diagnosed up to its end, with a note. Of a live session, Replay diagnoses the polls after the
 // last attach, as if a measurement had started there.
 func Replay(rec *Recording, version string) (engine.Diagnosis, error) {
-	a, end, err := analyze(rec, func(*Analysis, *engine.Sample, *engine.Window) {})
+	a, end, err := analyze(rec, func(*Analysis, *engine.Sample) {})
 	if err != nil {
 		return engine.Diagnosis{}, err
 	}
@@ -24,7 +24,7 @@ func Replay(rec *Recording, version string) (engine.Diagnosis, error) {
 
 // analyze reads a recording to its end and calls a function for each poll. Each attach of a live session
 // begins another analysis; the last one is returned.
-func analyze(rec *Recording, polled func(*Analysis, *engine.Sample, *engine.Window)) (a *Analysis, end End, err error) {
+func analyze(rec *Recording, polled func(*Analysis, *engine.Sample)) (a *Analysis, end End, err error) {
 	var began time.Duration
 	runs := 0
 	if !rec.live() {
@@ -52,8 +52,8 @@ func analyze(rec *Recording, polled func(*Analysis, *engine.Sample, *engine.Wind
 			began = l.At
 			runs++
 		case l.Poll != nil && a != nil:
-			s, w := a.Add(l.Poll.relativeTo(began))
-			polled(a, s, w)
+			s, _ := a.Add(l.Poll.relativeTo(began))
+			polled(a, s)
 		}
 		if end == nil {
 			continue

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
-	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/past"
 )
@@ -21,13 +20,6 @@ type PastComparison struct {
 	BeforeNames, AfterNames []string
 	Predicted               []engine.Prediction // of a change that rooftop made
 	Kept                    bool                // that change is kept
-}
-
-// PastTimeline is a measurement of the past in parts, with what happened in it.
-type PastTimeline struct {
-	Whole       *past.Measurement
-	Parts       []past.Part
-	Occurrences []past.Occurrence
 }
 
 // Measurements returns the page of a comparison of two measurements of the past.
@@ -106,53 +98,4 @@ func stateCell(d *engine.Diagnosis) page.Cell {
 		tone, word = page.Warn, "overloaded"
 	}
 	return page.Cell{Text: tone.Sign() + nbsp + word, Tone: tone}
-}
-
-// Timeline returns the page of what happened in a measurement of the past.
-func Timeline(t *PastTimeline) *page.Page {
-	p := &page.Page{Title: "rooftop: what happened"}
-	if t.Whole.Target.Simulated {
-		p.Sections = append(p.Sections, page.Section{ID: "simulated", Nodes: []page.Node{simulatedProse()}})
-	}
-	layout := time.TimeOnly
-	clock := func(at time.Duration) string { return t.Whole.Started.Add(at).UTC().Format(layout) }
-	happened := page.Section{ID: "happened", Title: "What changed", Note: "UTC, from " + t.Whole.Started.UTC().Format(time.DateTime)}
-	if len(t.Occurrences) == 0 {
-		happened.Add(page.Paragraph(page.Toned(page.Body, "Nothing beyond noise: no restart, no setting, no finding, no load, output or latency by a quarter or more.")))
-	} else {
-		happened.Add(page.Tabulate(t.Occurrences, []page.Field[past.Occurrence]{
-			page.Left("between", page.Body, func(o past.Occurrence) string { return clock(o.From) }),
-			page.Left("and", page.Body, func(o past.Occurrence) string { return clock(o.To) }),
-			page.Left("", page.Muted, func(o past.Occurrence) string { return string(o.Kind) }),
-			{Column: page.Column{Head: "what", Left: true}, Cell: func(o past.Occurrence) page.Cell {
-				if o.Ill {
-					return page.Cell{Text: page.Bad.Sign() + nbsp + o.Text, Tone: page.Bad}
-				}
-				return page.Cell{Text: o.Text, Tone: page.Strong}
-			}},
-		}))
-	}
-	quantity := func(head, name, unit string, rank int) page.Field[past.Part] {
-		return page.Right(head, page.Body, func(part past.Part) page.Cell {
-			if part.Condition.Ill() { // means from before are no figures of now
-				return page.Words("")
-			}
-			return page.Amount(part.Quantity(name).Value, unit)
-		}).Ranked(rank)
-	}
-	parts := page.Section{ID: "parts", Title: "Parts", Note: "each diagnosed by itself", Nodes: []page.Node{page.Tabulate(t.Parts, []page.Field[past.Part]{
-		page.Left("from", page.Body, func(part past.Part) string { return clock(part.From) }),
-		{Column: page.Column{Head: "state", Left: true}, Cell: func(part past.Part) page.Cell { return stateCell(&part.Diagnosis) }},
-		quantity("tok/s", "generation_tokens_per_s", "", 1),
-		quantity("requests/s", "requests_per_s", "", 2),
-		quantity("running", "running_mean", "", 3),
-		quantity("waiting", "waiting_mean", "", 4),
-		quantity("KV peak", "kv_usage_peak", "ratio", 5),
-		quantity("TTFT mean", "ttft_mean_s", "s", 6),
-		quantity("request mean", "e2e_mean_s", "s", 7),
-	})}}
-	rest := page.Section{ID: "remarks", Nodes: []page.Node{page.Paragraph(page.Toned(page.Muted, "Load, output and latencies are told where they differ from what they were by 25"+nbsp+"% or more, beyond noise. "+
-		figure.Counted(len(t.Parts), "part")+" of "+figure.Elapsed(t.Whole.Duration/time.Duration(max(1, len(t.Parts))))+"."))}}
-	p.Sections = append(p.Sections, happened, parts, rest)
-	return p
 }

@@ -9,16 +9,14 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/longtest"
 	"github.com/rooftop-dev/rooftop/engine/past"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // scrapedPast returns a scenario as a Prometheus server scrapes it every 15 s: the pages, and nothing of the
 // launch.
-func scrapedPast(t *testing.T, sc *scenarios.Scenario, change *scenarios.Change, length time.Duration, seed uint64) *session.Past {
+func scrapedPast(t *testing.T, sc *scenarios.Scenario, change *scenarios.Change, length time.Duration, seed uint64) *past.Measurement {
 	t.Helper()
 	var polls []session.Poll
 	_, err := Run(sc, change, Options{Seed: seed, Hours: length.Hours(), Every: 15 * time.Second, Pages: func(at time.Duration, body []byte) {
@@ -71,7 +69,7 @@ func TestPastIsCompared(t *testing.T) {
 	before, remedied := scrapedPast(t, &sc, nil, length, 1), scrapedPast(t, &sc, &sc.Remedy, length, 2)
 	for _, c := range []struct {
 		name          string
-		before, after *session.Past
+		before, after *past.Measurement
 		want          []verdict.Direction
 		changed       string
 	}{
@@ -81,52 +79,14 @@ func TestPastIsCompared(t *testing.T) {
 		{"longer answers", before, scrapedPast(t, &sc, &scenarios.Change{Load: longer}, length, 2), []verdict.Direction{verdict.NotComparable}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := past.Compare(&c.before.Measurement, &c.after.Measurement, verdict.Plan{Goal: verdict.Latency})
+			d := past.Compare(c.before, c.after, verdict.Plan{Goal: verdict.Latency})
 			t.Logf("%s: %s", d.Direction, d.Reason)
 			if !slices.Contains(c.want, d.Direction) {
 				t.Errorf("%s, want %s: %s", d.Direction, c.want, d.Reason)
 			}
-			changes, known := c.before.Changes(&c.after.Measurement)
+			changes, known := c.before.Changes(c.after)
 			if text := engine.JoinChanges(changes); known || !strings.Contains(text, c.changed) || c.changed == "" && text != "" {
 				t.Errorf("changed %q, launch known %v; want %q", text, known, c.changed)
-			}
-		})
-	}
-}
-
-// A timeline tells when the server started again and when it became slow, and nothing of a steady one.
-func TestTimelineOfThePast(t *testing.T) {
-	sc := scenarioNamed(t, "healthy/8b-l4")
-	const length, at = 30 * time.Minute, 17 * time.Minute
-	since := sc.Measure.After + at
-	slow, restarts := sc, sc
-	slow.Faults = []settings.Fault{{Kind: "slow", At: since, For: length, Factor: 3, Rank: -1}}
-	restarts.Restarts = []time.Duration{since}
-	for _, c := range []struct {
-		name string
-		sc   *scenarios.Scenario
-		want past.Kind
-		text string
-	}{{"steady", &sc, "", ""}, {"slow", &slow, past.Measured, "step time"}, {"restart", &restarts, past.Restart, "started again"}} {
-		if c.want == "" && !longtest.Tests {
-			continue // the others are steady until something happens
-		}
-		t.Run(c.name, func(t *testing.T) {
-			parts := scrapedPast(t, c.sc, nil, length, 3).Parts()
-			if len(parts) < 10 {
-				t.Fatalf("%d parts", len(parts))
-			}
-			found := false
-			for _, o := range past.Occurrences(parts) {
-				t.Logf("%v to %v: %s: %s", o.From, o.To, o.Kind, o.Text)
-				in := o.From <= at && at <= o.To+2*time.Minute
-				found = found || in && o.Kind == c.want && strings.Contains(o.Text, c.text)
-				if c.want == "" || o.To < at {
-					t.Errorf("nothing happened there")
-				}
-			}
-			if c.want != "" && !found {
-				t.Errorf("no %s %q at %v", c.want, c.text, at)
 			}
 		})
 	}
