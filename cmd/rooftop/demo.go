@@ -58,7 +58,7 @@ func newDemo(w *cli.World) *cobra.Command {
 	c := newCommand("demo", noArgs, func(c *cobra.Command, _ []string) error {
 		if o.list {
 			if o.JSON {
-				return cli.Usagef("demo: --list prints a table; 'rooftop sim bench --list --json' has the scenarios as JSON")
+				return cli.Usagef("demo: --list prints a table, and no JSON")
 			}
 			return listScenarios(w)
 		}

@@ -17,10 +17,6 @@ import (
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// ownFlags annotates a command whose flags have no environment variables, because their names mean
-// something else in other commands.
-const ownFlags = "rooftop_own_flags"
-
 // newCommand returns a command with use line, summary, description and examples from help/NAME.txt.
 func newCommand(name string, args cobra.PositionalArgs, run func(*cobra.Command, []string) error) *cobra.Command {
 	text, err := helpTexts.ReadFile("help/" + name + ".txt")

@@ -142,8 +142,6 @@ func exampleIsTaken(t *testing.T, args []string) {
 		names = append(names, f.Value.String())
 	}
 	switch path := strings.TrimPrefix(c.CommandPath(), "rooftop "); path {
-	case "sim bench":
-		names = append(names, c.Flags().Args()...)
 	case "ceiling", "explain", "catalog show", "catalog list": // touch nothing
 		if _, stderr, code := call(t, nil, args...); code != cli.ExitDone {
 			t.Errorf("%q: exit code %d: %s", args, code, stderr)

@@ -152,10 +152,8 @@ func newRoot(w *cli.World) *cobra.Command {
 func wire(c *cobra.Command, w *cli.World) {
 	if run := c.RunE; run != nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
-			if c.Annotations[ownFlags] == "" {
-				if err := cli.FromEnvironment(c.Flags(), w.Env); err != nil {
-					return err
-				}
+			if err := cli.FromEnvironment(c.Flags(), w.Env); err != nil {
+				return err
 			}
 			if err := cli.OneForm(c); err != nil {
 				return err

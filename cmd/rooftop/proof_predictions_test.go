@@ -239,7 +239,7 @@ func simulatedPredictions(t *testing.T) []bench.ScoredPrediction {
 	for _, sc := range library {
 		cases = append(cases, bench.Case{Scenario: sc, Seed: 1})
 	}
-	list, err := bench.ScorePredictions(t.Context(), cases, bench.Options{}, nil)
+	list, err := bench.ScorePredictions(t.Context(), cases, bench.Options{})
 	if err != nil {
 		t.Fatal(fmt.Errorf("simulator: %w", err))
 	}

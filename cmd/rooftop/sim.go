@@ -36,7 +36,6 @@ func newSim(w *cli.World) *cobra.Command {
 	c.DisableFlagParsing = true
 	c.DisableFlagsInUseLine = true
 	cli.GroupFlags(c) // for its usage: cobra does not know the flags
-	c.AddCommand(newSimBench(w))
 	return c
 }
 

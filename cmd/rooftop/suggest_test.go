@@ -44,9 +44,6 @@ func TestAValueThatCannotBeRead(t *testing.T) {
 			t.Errorf("tune %s %s: exit code %d: %s", c.flag, c.text, code, stderr)
 		}
 	}
-	if _, stderr, _ := call(t, nil, "sim", "bench", "--pairs", "x"); !strings.Contains(stderr, `sim bench: --pairs "x": give a whole number`) {
-		t.Errorf("the command is not named as it is typed: %s", stderr)
-	}
 	_, stderr, code := call(t, []string{"ROOFTOP_DURATION=soon"}, "tune")
 	if want := `the variable ROOFTOP_DURATION: --duration "soon": give a time`; code != cli.ExitUsage || !strings.Contains(stderr, want) {
 		t.Errorf("exit code %d: %s", code, stderr)
@@ -72,7 +69,6 @@ func TestANameThatIsMeantIsNamed(t *testing.T) {
 		{"demo failing/8b-a100", "did you mean --scenario failing/8b-a100?"},
 		{"demo nothing", "is a -- missing before a flag?"},
 		{"sim --sim-scenario failng", "did you mean failing?; 'rooftop demo --list' lists them"},
-		{"sim bench slot-caped", "did you mean slot-capped?; 'rooftop demo --list' lists them"},
 		{"sim --sim-gpu H10", `"H10" is not in the catalog (nearest: NVIDIA H100`},
 		{"sim Qwen3-9B", "is not in the catalog (nearest: Qwen/Qwen3-8B"},
 		{"ceiling --model x --gpu H1000", `GPU "H1000" is not in the catalog (nearest: NVIDIA H100`},

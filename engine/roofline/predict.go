@@ -37,8 +37,8 @@ func (p *Performance) beyond() bool { return p.Raw > scaleMost }
 type deviation struct{ floor, share, most float64 }
 
 // The errors of predictions by kind. They are set so that about 80 % of the outcomes on simulated
-// servers, half of which were not used for that, lie within the intervals (rooftop sim bench
-// --predictions), and that the intervals are no narrower than published pairs of real servers show.
+// servers, half of which were not used for that, lie within the intervals
+// (TestPredictionsOfTheLibrary), and that the intervals are no narrower than published pairs of real servers show.
 var (
 	ofRate   = deviation{0.07, 0.27, 1.5}
 	ofKernel = deviation{0.07, 0.5, 2} // with other kernels: another dtype or degree

@@ -26,7 +26,7 @@ func FlagError(c *cobra.Command, err error) error {
 	return Usagef("%s: %w%s; see '%s --help'", CommandName(c), flagValueError(err), suggestedFlag(c, err), c.CommandPath())
 }
 
-// CommandName returns the name of a command as it is typed after that of the program: "sim bench".
+// CommandName returns the name of a command as it is typed after that of the program: "catalog show".
 func CommandName(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }

@@ -41,7 +41,7 @@ func widths(name, line string, columns ...int) []Case {
 func commands() []string {
 	return []string{
 		"", "diagnose", "fleet", "exporter", "rules", "mcp", "doctor", "tune", "observe", "probe", "trace", "trace compare", "trace roof", "history", "recover", "report", "compare",
-		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "sim bench", "help", "man", "version",
+		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "help", "man", "version",
 		"completion",
 	}
 }
@@ -199,14 +199,8 @@ func runCases() []Case {
 
 func simulatorCases() []Case {
 	return []Case{
-		plain("sim/list", "sim bench --list", "demo --list"),
-		plain("sim/bench", "sim bench seat-capped/8b-a100"),
-		plain("sim/bench-v", "sim bench S15 -v"),
-		plain("sim/bench-json", "sim bench low-batch/8b-l4 --json"),
-		plain("sim/refused", "sim nothing", "sim Qwen/Qwen3-8B --sim-gpu nothing", "sim Qwen/Qwen3-8B --max-num-seqs x", "sim bench nothing", "demo --scenario nothing"),
-		{Name: "sim/bench-all", Lines: []string{"sim bench S1 S3 S5 S8 S9 S12 S17 S19 S20 -v"}, Heavy: true},
-		{Name: "sim/random", Lines: []string{"sim bench --random 6 --seed 7"}, Heavy: true},
-		{Name: "sim/predictions", Lines: []string{"sim bench --predictions seat-capped/8b-a100"}, Heavy: true},
+		plain("sim/list", "demo --list"),
+		plain("sim/refused", "sim nothing", "sim Qwen/Qwen3-8B --sim-gpu nothing", "sim Qwen/Qwen3-8B --max-num-seqs x", "demo --scenario nothing"),
 	}
 }
 

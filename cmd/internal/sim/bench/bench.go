@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
@@ -119,30 +118,21 @@ func (r *Row) Surprising() bool {
 	return r.Err != nil || r.Untrue() || r.Missed() != (r.Scenario.Gap != "")
 }
 
-// Bench runs scenarios in parallel and returns their rows in order. done, if not nil, is called with
-// each row as it completes, one call at a time. If ctx ends, Bench returns its error.
-func Bench(ctx context.Context, list []scenarios.Scenario, o Options, done func(*Row)) ([]Row, error) {
+// Bench runs scenarios in parallel and returns their rows in order. If ctx ends, Bench returns its error.
+func Bench(ctx context.Context, list []scenarios.Scenario, o Options) ([]Row, error) {
 	rows := make([]Row, len(list))
-	err := parallel(ctx, len(list), func(i int) { rows[i] = bench(ctx, &list[i], o) }, func(i int) {
-		if done != nil {
-			done(&rows[i])
-		}
-	})
+	err := parallel(ctx, len(list), func(i int) { rows[i] = bench(ctx, &list[i], o) })
 	return rows, err
 }
 
-// parallel calls work with 0 to n-1, on as many goroutines as there are processors. done is called
-// after each, one call at a time. If ctx ends, parallel returns its error.
-func parallel(ctx context.Context, n int, work, done func(i int)) error {
+// parallel calls work with 0 to n-1, on as many goroutines as there are processors. If ctx ends,
+// parallel returns its error.
+func parallel(ctx context.Context, n int, work func(i int)) error {
 	var g errgroup.Group
-	var mu sync.Mutex
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := 0; i < n && ctx.Err() == nil; i++ {
 		g.Go(func() error {
 			work(i)
-			mu.Lock()
-			defer mu.Unlock()
-			done(i)
 			return nil
 		})
 	}

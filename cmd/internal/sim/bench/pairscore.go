@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -43,16 +42,10 @@ func (r *PairRow) Reached() bool {
 	return r.Err == nil && r.ShortMost <= PairShortMost && r.Restarts <= PairRestarts
 }
 
-// ScorePairs tunes servers with two faults in virtual time. done, if not nil, is called after each with the
-// number so far. If ctx ends, ScorePairs returns its error.
-func ScorePairs(ctx context.Context, list []Pair, done func(n int)) ([]PairRow, error) {
+// ScorePairs tunes servers with two faults in virtual time. If ctx ends, ScorePairs returns its error.
+func ScorePairs(ctx context.Context, list []Pair) ([]PairRow, error) {
 	rows := make([]PairRow, len(list))
-	n := 0
-	err := parallel(ctx, len(list), func(i int) { rows[i] = scorePair(ctx, &list[i]) }, func(int) {
-		if n++; done != nil {
-			done(n)
-		}
-	})
+	err := parallel(ctx, len(list), func(i int) { rows[i] = scorePair(ctx, &list[i]) })
 	return rows, err
 }
 
@@ -153,8 +146,8 @@ func pairStep(it *loop.Iteration) string {
 	return text
 }
 
-// WritePairs writes rows as a table; verbose adds what each run tried.
-func WritePairs(w io.Writer, rows []PairRow, verbose bool) error {
+// WritePairs writes rows as a table, with what each run tried.
+func WritePairs(w io.Writer, rows []PairRow) error {
 	b := newReport()
 	lines := []string{"FAULTS\tSEED\tSERVER\tSTART\tEND\tBEST\tSHORT\tAT MOST\tRESTARTS\tVIRTUAL\tENDS WITH\tREACHED"}
 	for i := range rows {
@@ -173,20 +166,13 @@ func WritePairs(w io.Writer, rows []PairRow, verbose bool) error {
 		if r.Reached() {
 			reached++
 		}
-		if verbose || !r.Reached() {
-			fmt.Fprintf(b, "%s\n  best: %s\n", r.Scenario.Name, r.BestAt)
-			for _, s := range r.Steps {
-				fmt.Fprintf(b, "  %s\n", s)
-			}
-			fmt.Fprintf(b, "  %s\n", oneLine(r.Reason))
+		fmt.Fprintf(b, "%s\n  best: %s\n", r.Scenario.Name, r.BestAt)
+		for _, s := range r.Steps {
+			fmt.Fprintf(b, "  %s\n", s)
 		}
+		fmt.Fprintf(b, "  %s\n", oneLine(r.Reason))
 	}
 	fmt.Fprintf(b, "%d of %d end within %s of the best of their grid (95 %% interval), with at most %d restarts.\n", reached, len(rows), share(PairShortMost), PairRestarts)
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// UnreachedPairs reports whether a run ended too far from the best.
-func UnreachedPairs(rows []PairRow) bool {
-	return slices.ContainsFunc(rows, func(r PairRow) bool { return !r.Reached() })
 }

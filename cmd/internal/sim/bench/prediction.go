@@ -146,16 +146,10 @@ func longer(l scenarios.Lengths, factor float64) scenarios.Lengths {
 }
 
 // ScorePredictions applies the recommendations for each server, at most maxSteps, and compares the
-// predicted effect of each with the measured one. done, if not nil, is called after each server with
-// the number of servers so far.
-func ScorePredictions(ctx context.Context, cases []Case, o Options, done func(n int)) ([]ScoredPrediction, error) {
+// predicted effect of each with the measured one.
+func ScorePredictions(ctx context.Context, cases []Case, o Options) ([]ScoredPrediction, error) {
 	each := make([][]ScoredPrediction, len(cases))
-	n := 0
-	err := parallel(ctx, len(cases), func(i int) { each[i] = followServer(ctx, &cases[i], o) }, func(int) {
-		if n++; done != nil {
-			done(n)
-		}
-	})
+	err := parallel(ctx, len(cases), func(i int) { each[i] = followServer(ctx, &cases[i], o) })
 	return slices.Concat(each...), err
 }
 

@@ -3,6 +3,8 @@ package bench
 import (
 	"bytes"
 	"math"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -66,7 +68,7 @@ func TestForetell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := ScorePredictions(t.Context(), []Case{{list[0], 1}}, Options{}, nil)
+	told, err := ScorePredictions(t.Context(), []Case{{list[0], 1}}, Options{})
 	if err != nil || len(told) == 0 {
 		t.Fatalf("%d predictions, %v", len(told), err)
 	}
@@ -85,7 +87,7 @@ func TestForetell(t *testing.T) {
 }
 
 // Of a few servers, the same every time: middles that are near, and intervals that
-// are no guess. The whole library is scored by rooftop sim bench --predictions.
+// are no guess.
 func TestPredictionsOfAFew(t *testing.T) {
 	if !longtest.Tests {
 		t.Skip("NOT CHECKED without -tags long: predictions of some thirty simulated servers")
@@ -98,7 +100,7 @@ func TestPredictionsOfAFew(t *testing.T) {
 	for _, sc := range list {
 		cases = append(cases, Case{sc, 1}, Case{vary(&sc, 1, 0), 2})
 	}
-	told, err := ScorePredictions(t.Context(), cases, Options{}, nil)
+	told, err := ScorePredictions(t.Context(), cases, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,4 +116,26 @@ func TestPredictionsOfAFew(t *testing.T) {
 			t.Errorf("%s: %+v", m, s)
 		}
 	}
+}
+
+// TestPredictionsOfTheLibrary scores the predictions for scenarios, variants and 400 random servers. The table
+// is for a reader: SIMBENCH_PREDICTIONS is the seed.
+func TestPredictionsOfTheLibrary(t *testing.T) {
+	seed, err := strconv.ParseUint(os.Getenv("SIMBENCH_PREDICTIONS"), 10, 64)
+	if err != nil {
+		t.Skip("NOT CHECKED without SIMBENCH_PREDICTIONS: predictions of all simulated servers")
+	}
+	list, err := scenarios.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := ScorePredictions(t.Context(), Cases(list, seed), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := WritePredictions(&b, told, 15, false); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + b.String())
 }

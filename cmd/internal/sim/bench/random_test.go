@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,6 +36,33 @@ func TestRandomScenariosAreServers(t *testing.T) {
 	}
 	if len(names) != len(deployments) {
 		t.Errorf("%d deployments of %d were drawn", len(names), len(deployments))
+	}
+}
+
+// TestRandomServers tries what rooftop recommends for servers and loads drawn by chance, and counts whether
+// it helps: one of them, unless SIMBENCH_RANDOM is their number.
+func TestRandomServers(t *testing.T) {
+	n, err := strconv.Atoi(os.Getenv("SIMBENCH_RANDOM"))
+	if err != nil {
+		n = 1
+	}
+	list := make([]scenarios.Scenario, n)
+	for i := range list {
+		list[i] = Random(4, i)
+	}
+	rows, err := Bench(t.Context(), list, Options{Seed: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := WriteCensus(&b, rows, false); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("\n" + b.String())
+	for i := range rows {
+		if rows[i].Err != nil {
+			t.Errorf("%s: %v", rows[i].Scenario.Name, rows[i].Err)
+		}
 	}
 }
 
@@ -157,18 +186,9 @@ func TestNoTruthJudgesNothing(t *testing.T) {
 	if err := WriteCensus(&b, rows, true); err != nil {
 		t.Fatal(err)
 	}
-	var text strings.Builder
-	if err := WriteJSON(&text, rows); err != nil {
-		t.Fatal(err)
-	}
-	for _, got := range []string{b.String(), text.String()} {
-		for _, never := range []string{"nothing to recommend", "outcome recommendation, not", `"right": false`, "as their files say", "diagnosis right"} {
-			if strings.Contains(got, never) {
-				t.Errorf("says %q:\n%s", never, got)
-			}
+	for _, never := range []string{"nothing to recommend", "outcome recommendation, not", "as their files say", "diagnosis right"} {
+		if strings.Contains(b.String(), never) {
+			t.Errorf("says %q:\n%s", never, &b)
 		}
-	}
-	if !strings.Contains(text.String(), `"right": null`) {
-		t.Errorf("the document does not leave open whether the answer is right:\n%s", &text)
 	}
 }

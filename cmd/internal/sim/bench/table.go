@@ -12,9 +12,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// WriteTable writes rows as a table, followed by a summary. verbose adds the expected and measured
-// effects of every change.
-func WriteTable(w io.Writer, rows []Row, verbose bool) error {
+// WriteTable writes rows as a table, followed by a summary.
+func WriteTable(w io.Writer, rows []Row) error {
 	b := newReport()
 	lines := []string{"CASE\tSCENARIO\tTRUTH\tROOFTOP SAYS\tRIGHT\tITS CHANGE\tREMEDY\tWRONG REMEDY\tVIRTUAL\tWALL"}
 	for i := range rows {
@@ -22,11 +21,7 @@ func WriteTable(w io.Writer, rows []Row, verbose bool) error {
 	}
 	writeTable(b, lines)
 	for i := range rows {
-		if verbose {
-			rows[i].detail(b)
-		} else {
-			rows[i].remarks(b)
-		}
+		rows[i].remarks(b)
 	}
 	b.WriteString(Summary(rows))
 	_, err := io.WriteString(w, b.String())

@@ -58,11 +58,6 @@ func Select(words ...string) ([]Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Among(list, words...)
-}
-
-// Among is like [Select] for a given list.
-func Among(list []Scenario, words ...string) ([]Scenario, error) {
 	if len(words) == 0 {
 		return list, nil
 	}

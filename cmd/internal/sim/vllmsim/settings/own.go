@@ -50,7 +50,7 @@ var ownFlags = []ownKind{
 	}},
 	{"clock", func(s *Settings, v string) error {
 		if v != "wall" {
-			return errors.New("wall is expected; scenarios run by a virtual clock with `rooftop sim bench`")
+			return errors.New("wall is expected")
 		}
 		return nil
 	}},

@@ -206,7 +206,7 @@ func TestRefusals(t *testing.T) {
 		{"--sim-warp 9", "unrecognized arguments: --sim-warp (the simulator has --sim-gpu, --sim-gpus, --sim-seed"},
 		{"--sim-seed -1", `argument --sim-seed: "-1": a whole number from 0 on is expected`},
 		{"--sim-scale 0", `argument --sim-scale: "0"`},
-		{"--sim-clock virtual", "rooftop sim bench"},
+		{"--sim-clock virtual", "wall is expected"},
 		{"--sim-dialect 0.12", `argument --sim-dialect: "0.12": one of 0.10, 0.11, 0.20, 0.32 is expected`},
 		{"--sim-startup-time soon", `"soon" is not a duration`},
 		{"--sim-fault flood@3", "kind one of stall, slow, die, reset, network"},
