@@ -2,11 +2,9 @@ package gpu
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"strconv"
 	"strings"
@@ -15,33 +13,13 @@ import (
 	"github.com/rooftop-dev/rooftop/collect"
 )
 
-// openLocalAMD opens this machine's AMD GPUs through the driver's files, else through
-// amd-smi. It starts no program on a machine without such a GPU.
+// openLocalAMD opens this machine's AMD GPUs through the driver's files.
 func openLocalAMD(ctx context.Context, clock func() time.Duration) (Source, error) {
-	var ask func(context.Context, ...string) (string, error)
-	program, missing := findAMDSMI(exec.LookPath)
-	if missing == nil {
-		ask = runToEnd(runner(program))
+	s, err := openAMD(ctx, clock, os.DirFS("/"))
+	if err != nil {
+		return nil, err
 	}
-	return openAnyAMD(ctx, clock, os.DirFS("/"), ask, missing)
-}
-
-func openAnyAMD(ctx context.Context, clock func() time.Duration, root fs.FS, ask func(context.Context, ...string) (string, error), missing error) (Source, error) {
-	files, err := openAMD(ctx, clock, root, ask)
-	if err == nil {
-		return files, nil
-	}
-	if _, kfd := fs.Stat(root, kfdProcesses); kfd != nil || errors.Is(err, errAsleep) {
-		return nil, err // no compute driver either; or amd-smi would wake it
-	}
-	if ask == nil {
-		return nil, fmt.Errorf("%w; %w", err, missing)
-	}
-	smi, other := openAMDSMI(ctx, clock, ask)
-	if other != nil {
-		return nil, fmt.Errorf("%w; amd-smi: %w", err, other)
-	}
-	return smi, nil
+	return s, nil
 }
 
 const (

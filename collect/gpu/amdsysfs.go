@@ -7,13 +7,12 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// untestedAMD is a note of every AMD source.
+// untestedAMD is a note of the AMD source.
 const untestedAMD = "AMD GPUs are read as their documentation says, and were never tested on hardware"
 
 // untranslatedThrottle is the reason for absent clock-event reasons. AMD's throttler
@@ -29,7 +28,6 @@ type amdSource struct {
 	root  fs.FS
 	clock func() time.Duration
 	cards []amdCard
-	ask   func(context.Context, ...string) (string, error) // runs amd-smi; nil if it is not installed
 
 	running slot[[]amdOutcome]
 	instant []bool // power is instantaneous, by position; guarded by mu
@@ -45,9 +43,9 @@ type amdOutcome struct {
 
 // openAMD opens the GPUs that the amdgpu driver shows in the file system under
 // root. Without such a GPU it only lists one directory and reads two small files a
-// card. It runs amd-smi once, for names that the driver does not know.
-func openAMD(ctx context.Context, clock func() time.Duration, root fs.FS, ask func(context.Context, ...string) (string, error)) (*amdSource, error) {
-	s := &amdSource{root: root, clock: clock, ask: ask, running: newSlot[[]amdOutcome]()}
+// card.
+func openAMD(ctx context.Context, clock func() time.Duration, root fs.FS) (*amdSource, error) {
+	s := &amdSource{root: root, clock: clock, running: newSlot[[]amdOutcome]()}
 	s.notes = []string{untestedAMD}
 	cards, err := amdCards(root)
 	if err != nil {
@@ -67,7 +65,6 @@ func openAMD(ctx context.Context, clock func() time.Duration, root fs.FS, ask fu
 	}
 	s.keepAll()
 	s.instant = make([]bool, len(s.devices))
-	s.learnNames(ctx)
 	reading, err := s.Read(ctx)
 	switch {
 	case errors.Is(err, errAsleep):
@@ -86,44 +83,6 @@ var errAsleep = errors.New("the GPU sleeps, and reading would wake it")
 // hasReadings reports whether a device has any of utilization, used memory and power.
 func hasReadings(g engine.GPU) bool {
 	return g.Fields[engine.GPUUtil].OK || g.Fields[engine.GPUVRAMUsed].OK || g.Fields[engine.GPUPowerW].OK
-}
-
-// amdNamesTimeout limits the run of amd-smi that finds names of cards. amd-smi is a Python
-// program that may take seconds on eight GPUs, and the source has to open in time.
-const amdNamesTimeout = 5 * time.Second
-
-// learnNames runs amd-smi for the names of cards without a name file, which consumer cards
-// lack.
-func (s *amdSource) learnNames(ctx context.Context) {
-	nameless := func(d Device) bool { return strings.HasPrefix(d.Name, amdNameless) }
-	if s.ask == nil || !slices.ContainsFunc(s.devices, nameless) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, amdNamesTimeout)
-	defer cancel()
-	text, err := s.ask(ctx, "static", "--json")
-	if err != nil {
-		return
-	}
-	known, err := parseAMDStatic([]byte(text))
-	if err != nil {
-		s.notes = append(s.notes, "amd-smi: "+printable(err.Error()))
-		return
-	}
-	for i := range s.devices {
-		d := &s.devices[i]
-		for _, k := range known {
-			if k.device.BusID != d.BusID || d.BusID == "" {
-				continue
-			}
-			if nameless(*d) && k.device.Name != "" {
-				d.Name = k.device.Name
-			}
-			if d.Driver == "" {
-				d.Driver = k.device.Driver
-			}
-		}
-	}
 }
 
 // Name implements [Source].

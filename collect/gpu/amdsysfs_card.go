@@ -89,14 +89,11 @@ func (c *amdCard) findSensors(root fs.FS) {
 	c.mclk = cmp.Or(labelled["mclk"], "freq2_input")
 }
 
-// amdNameless is the prefix of the name of a card without a name file.
-const amdNameless = "AMD GPU "
-
 func (c *amdCard) describe(root fs.FS, index int) Device {
 	d := Device{Index: index, GI: -1, CI: -1, Minor: -1, BusID: c.busID}
 	d.Name = readText(root, path.Join(c.dir, "product_name"))
 	if d.Name == "" {
-		d.Name = amdNameless + cmp.Or(readText(root, path.Join(c.dir, "device")), "of an unknown kind")
+		d.Name = "AMD GPU " + cmp.Or(readText(root, path.Join(c.dir, "device")), "of an unknown kind")
 	}
 	d.UUID = amdUUID(readText(root, path.Join(c.dir, "unique_id")), c.busID, index)
 	if total, _ := readNumber(root, path.Join(c.dir, "mem_info_vram_total")); total.OK {
@@ -271,4 +268,10 @@ func readText(root fs.FS, name string) string {
 		return ""
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// plausible reports whether a value in the field's unit is possible: a utilization cannot
+// exceed 1.
+func plausible(f engine.GPUField, v float64) bool {
+	return v <= 1 || f != engine.GPUUtil && f != engine.GPUMemUtil
 }

@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -68,7 +67,7 @@ func amdFileText(t testing.TB, name string) string {
 
 func openAMDFixture(t *testing.T, name string) *amdSource {
 	t.Helper()
-	s, err := openAMD(t.Context(), newHand().now, amdFixture(t, name), nil)
+	s, err := openAMD(t.Context(), newHand().now, amdFixture(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +199,7 @@ func TestAMDKeepAndProcesses(t *testing.T) {
 // A card that goes away keeps its place; a sleeping one is not woken.
 func TestAMDLostAndAsleep(t *testing.T) {
 	tree := amdFixture(t, "mi300x.sysfs")
-	s, err := openAMD(t.Context(), newHand().now, tree, nil)
+	s, err := openAMD(t.Context(), newHand().now, tree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,12 +221,8 @@ func TestAMDLostAndAsleep(t *testing.T) {
 	}
 }
 
-// Looking where there is no AMD GPU costs a few file reads and starts nothing.
+// Looking where there is no AMD GPU costs a few file reads.
 func TestAMDNotHere(t *testing.T) {
-	ask := func(context.Context, ...string) (string, error) {
-		t.Error("amd-smi was started")
-		return "", errors.New("not here")
-	}
 	console := fstest.MapFS{"sys/class/drm/card0/device/vendor": {Data: []byte("0x1a03\n")}, "sys/class/drm/card0-VGA-1/status": {}}
 	sleeping := amdFixture(t, "w7700.sysfs")
 	sleeping.MapFS["sys/class/drm/card0/device/power/runtime_status"] = &fstest.MapFile{Data: []byte("suspended\n")}
@@ -242,7 +237,7 @@ func TestAMDNotHere(t *testing.T) {
 		{"a console", "no AMD GPU in /sys/class/drm", &amdTree{MapFS: console}, 5},
 		{"a GPU that sleeps", errAsleep.Error(), sleeping, 40},
 	} {
-		s, err := openAnyAMD(t.Context(), newHand().now, tt.tree, ask, nil)
+		s, err := openAMD(t.Context(), newHand().now, tt.tree)
 		if s != nil || err == nil || err.Error() != tt.want {
 			t.Errorf("%s: got %v, %v; want %q", tt.name, s, err, tt.want)
 		}
@@ -271,7 +266,7 @@ func TestPresentLevel(t *testing.T) {
 }
 
 func BenchmarkAMDRead(b *testing.B) {
-	s, err := openAMD(b.Context(), newHand().now, amdFixture(b, "mi300x.sysfs"), nil)
+	s, err := openAMD(b.Context(), newHand().now, amdFixture(b, "mi300x.sysfs"))
 	if err != nil {
 		b.Fatal(err)
 	}

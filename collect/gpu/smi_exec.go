@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -68,4 +69,16 @@ func (h *head) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// runToEnd returns a function that runs a program to its end and returns its output.
+func runToEnd(start starter) func(context.Context, ...string) (string, error) {
+	return func(ctx context.Context, args ...string) (string, error) {
+		c, err := start(ctx, args...)
+		if err != nil {
+			return "", err
+		}
+		text, err := io.ReadAll(io.LimitReader(c.out, smiMaxAnswer))
+		return string(text), errors.Join(err, c.wait())
+	}
 }

@@ -32,8 +32,8 @@ func (d Device) MIG() bool { return d.Parent != "" }
 
 // Source reads GPUs. Its methods may be called concurrently.
 type Source interface {
-	// Name returns the interface that is read: "NVML", "nvidia-smi", "DCGM exporter",
-	// "amdgpu" (the driver's files) or "amd-smi".
+	// Name returns the interface that is read: "NVML", "nvidia-smi", "DCGM exporter"
+	// or "amdgpu" (the driver's files).
 	Name() string
 	// Devices lists every device, in an order that does not change.
 	Devices() []Device

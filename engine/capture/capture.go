@@ -214,7 +214,7 @@ type CgroupSample struct {
 
 // GPUs are the sampled devices.
 type GPUs struct {
-	From     string // "NVML", "nvidia-smi", "amd-smi", "DCGM exporter"; "" if none is readable
+	From     string // "NVML", "nvidia-smi", "amdgpu", "DCGM exporter"; "" if none is readable
 	How      string // how the server's GPUs were identified
 	Why      string // why no GPU was sampled
 	Readings []engine.GPUReading
