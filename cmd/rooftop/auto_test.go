@@ -60,8 +60,6 @@ func TestWhatATuneIsToldIsUnderstood(t *testing.T) {
 			{Name: "ttft_p99", Metric: verdict.MetricTTFT, Quantile: 0.99, Limit: 0.5},
 			{Name: "itl_mean", Metric: verdict.MetricITL, Limit: 0.06},
 		}},
-		{"a night", "--auto --hours 22:00-6:30", func(o *tuneOptions) any { return [2]time.Duration{o.auto.Limits().From, o.auto.Limits().To} },
-			[2]time.Duration{22 * time.Hour, 6*time.Hour + 30*time.Minute}},
 		{"flags in any spelling", "--auto --allow-flags max_num_seqs,--block-size,max-num-seqs", func(o *tuneOptions) any { return o.auto.Limits().Allow },
 			[]string{"--max-num-seqs", "--block-size"}},
 		{"the longest measurement is no shorter than the first look", "--duration 10m", func(o *tuneOptions) any { return o.goal.Longest }, 10 * time.Minute},
@@ -105,9 +103,6 @@ func TestWhatCannotBeMeantIsRefusedInASentence(t *testing.T) {
 		{"longest", "--longest 10s", "shorter than --duration"},
 		{"one restart", "--auto --max-restarts 1", "one for its revert"},
 		{"no downtime", "--auto --max-downtime 0s", "above zero"},
-		{"an hour that is none", "--auto --hours 22-6", "no time of day"},
-		{"25 o'clock", "--auto --hours 25:00-06:00", "no time of day"},
-		{"no hours", "--auto --hours 06:00-06:00", "begins when it ends"},
 		{"a flag that is none", "--auto --allow-flags max_num_seq", "did you mean --max-num-seqs?"},
 		{"a start that cannot be", "--start-timeout 0s", "--start-timeout 0s"},
 		{"no program", "--apply-cmd ./no-such-program", "--apply-cmd"},
@@ -131,12 +126,12 @@ func TestWhatCannotBeMeantIsRefusedInASentence(t *testing.T) {
 // A variable may apply to all runs of a user: it limits automatic runs, and is not an error for
 // others.
 func TestVariablesBoundRunsWithoutKeys(t *testing.T) {
-	env := []string{"ROOFTOP_MAX_RESTARTS", "3", "ROOFTOP_SLO", "itl_p99=60ms", "ROOFTOP_HOURS", "22:00-06:00"}
+	env := []string{"ROOFTOP_MAX_RESTARTS", "3", "ROOFTOP_SLO", "itl_p99=60ms"}
 	o, err := tuneFlags(t, env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := loop.Limits{Restarts: 3, From: 22 * time.Hour, To: 6 * time.Hour}
+	want := loop.Limits{Restarts: 3}
 	if diff := cmp.Diff(want, o.auto.Limits()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -39,7 +39,7 @@ func TestDeployScriptGoesByTheExitCode(t *testing.T) {
 		says          string
 	}{
 		{"kept", "0", 0, "tuned"},
-		{"open", "3", 0, "left open: the hours are over"},
+		{"open", "3", 0, "left open: no restart is left"},
 		{"no load", "4", 0, "nothing could be judged"},
 		{"gone", "5", 5, "no server answers at http://127.0.0.1:1"},
 		{"not in order", "1", 1, "rooftop recover"},
@@ -48,7 +48,7 @@ func TestDeployScriptGoesByTheExitCode(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			fake := filepath.Join(dir, "rooftop")
 			text := "#!/bin/sh\necho '{\"type\":\"measured\"}'\n" +
-				"echo '{\"schema\":\"rooftop.event/v1\",\"type\":\"finished\",\"exit_code\":3,\"reason\":\"the hours are over\",\"command\":\"\"}'\n" +
+				"echo '{\"schema\":\"rooftop.event/v1\",\"type\":\"finished\",\"exit_code\":3,\"reason\":\"no restart is left\",\"command\":\"\"}'\n" +
 				"echo \"$@\" >&2\nexit " + c.rooftop + "\n"
 			if err := os.WriteFile(fake, []byte(text), 0o700); err != nil {
 				t.Fatal(err)

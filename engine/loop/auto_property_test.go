@@ -31,8 +31,6 @@ func newClumsy(t *testing.T, seed int) *clumsy {
 		switch seed % 6 { // tight limits
 		case 1:
 			p.Limits.Downtime = time.Duration(8+seed%40) * time.Second
-		case 2:
-			until(time.Duration(3+seed%9) * time.Minute)(p)
 		}
 		p.Canary = seed%5 == 4
 		p.Countdown = time.Duration(chance.IntN(2)*5) * time.Second

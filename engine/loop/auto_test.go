@@ -250,31 +250,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestHours allows restarts at night only. The run begins at 2026-09-21 14:13:20 UTC.
-func TestHours(t *testing.T) {
-	r := autoRun(t, func(p *loop.Plan) { p.Limits = loop.Limits{From: 22 * time.Hour, To: 6 * time.Hour} })
-	r.wait(time.Minute, "waiting", in(loop.PhaseWaiting))
-	r.run(time.Minute)
-	s := r.loop.Snapshot()
-	if !strings.Contains(s.Progress.Text, "22:00") || r.starts > 0 {
-		t.Fatalf("%d starts; %q", r.starts, s.Progress.Text)
-	}
-	wall := s.Started.Add(s.Now)
-	night := time.Date(wall.Year(), wall.Month(), wall.Day(), 22, 0, 0, 0, time.UTC)
-	r.every = 5 * time.Second
-	r.run(night.Sub(wall) - time.Minute)
-	r.every = time.Second
-	r.run(50 * time.Second)
-	if r.starts > 0 || r.apply != nil {
-		t.Fatal("restarted by day")
-	}
-	r.run(30 * time.Second)
-	if r.starts != 1 {
-		r.dump()
-		t.Errorf("%d starts at night; %q", r.starts, r.loop.Snapshot().Progress.Text)
-	}
-}
-
 func TestCountdownAndHold(t *testing.T) {
 	r := autoRun(t, func(p *loop.Plan) { p.Countdown = 10 * time.Second })
 	r.wait(time.Minute, "pending", func(s *loop.Snapshot) bool { return s.Pending.Text != "" })

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -99,8 +98,6 @@ func (p *autopilot) proceed() {
 		p.cancelPending() // the pending action expected somebody to make the change
 	case !p.keptIsStable():
 		p.watchKept()
-	case !p.budget.changeFitsHours():
-		p.awaitHours()
 	default:
 		p.schedule(search.Key(r.Finding, &r.Fix), engine.JoinChanges(r.Changes()), p.trials.applyAdvice)
 	}
@@ -114,7 +111,7 @@ func (p *autopilot) limitReached() string {
 	case p.plan.Rounds > 0 && p.budget.rounds >= p.plan.Rounds:
 		return fmt.Sprintf("stopped after %s, the requested maximum", figure.Counted(p.plan.Rounds, "change"))
 	}
-	return cmp.Or(p.budget.exhaustedLimit(), p.budget.hoursTooShort())
+	return p.budget.exhaustedLimit()
 }
 
 // baselineTooUncertain reports whether the baseline is too uncertain for the predicted gain, or
@@ -211,7 +208,7 @@ func (p *autopilot) wake() {
 	switch {
 	case p.phase != PhaseWaiting || p.paused:
 	case p.pendingAction != nil && p.now >= p.pendingAction.At:
-		p.proceed() // the hours may have ended since the last decision
+		p.proceed()
 	case p.pendingAction == nil && p.wakeAt > 0 && p.now >= p.wakeAt:
 		p.proceed()
 	}

@@ -290,8 +290,6 @@ func (c *canaries) mustWait() string {
 		return "the server was restarted meanwhile"
 	case c.auto.held:
 		return "the autopilot is paused"
-	case c.plan.Auto && !c.trials.budget.rolloutFitsHours():
-		return "the hours in which the server may be restarted are too short for it now"
 	}
 	return ""
 }

@@ -8,7 +8,12 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
+
+// firstChange is when an automatic run makes its first change: the baseline outlasts a burst, and two windows
+// are left out of it.
+const firstChange = verdict.LongestBurst + 5*time.Second
 
 func ill(state engine.Illness) func(*loop.Snapshot) bool {
 	return func(s *loop.Snapshot) bool { return s.Condition.State == state }

@@ -25,10 +25,6 @@ func (p *autopilot) checkPatience() {
 	if !p.plan.Auto || p.paused || p.held {
 		return
 	}
-	if p.hoursEnded() {
-		p.revertAfterHours()
-		return
-	}
 	if p.checkIll() {
 		return
 	}

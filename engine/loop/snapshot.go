@@ -291,7 +291,6 @@ type Pending struct {
 type Limits struct {
 	Restarts    int           // including reverts; 0 is no limit
 	Downtime    time.Duration // in total; 0 is no limit
-	From, To    time.Duration // time of day between which restarts are allowed; equal is always
 	Allow       []string      // flags that may be changed; nil is all that do not alter answers
 	UsedStarts  int
 	UsedOutages time.Duration

@@ -50,9 +50,5 @@ func (m Limits) Summary() string {
 	if m.Downtime > 0 {
 		down += " of " + figure.Elapsed(m.Downtime)
 	}
-	text := restarts + word + ", " + down + " down"
-	if m.From != m.To {
-		text += ", only from " + clock(m.From) + " to " + clock(m.To)
-	}
-	return text
+	return restarts + word + ", " + down + " down"
 }

@@ -103,10 +103,7 @@ func (t *trials) restart(request Apply) {
 }
 
 // revert restores the kept configuration, or asks the person to do it.
-func (t *trials) revert() { t.revertBecause("") }
-
-// revertBecause reverts and reports why; "" if the reason was reported before.
-func (t *trials) revertBecause(why string) {
+func (t *trials) revert() {
 	changes := changesFrom(t.running, t.kept)
 	if t.applying.failed || len(changes) == 0 {
 		changes = t.revertingChanges()
@@ -121,14 +118,7 @@ func (t *trials) revertBecause(why string) {
 		return
 	}
 	t.open = false
-	if why == "" && t.plan.Auto && !t.plan.Limits.allowsRestart(t.budget.timeOfDay()) {
-		why = "reverts are made outside the hours too"
-	}
-	text := "reverting: " + engine.JoinChanges(changes)
-	if why != "" {
-		text += " (" + why + ")"
-	}
-	t.emit(LevelInfo, Event{Kind: EventApplying, Iteration: t.iteration(), Change: firstOf(changes), Command: t.kept.command, Text: text})
+	t.emit(LevelInfo, Event{Kind: EventApplying, Iteration: t.iteration(), Change: firstOf(changes), Command: t.kept.command, Text: "reverting: " + engine.JoinChanges(changes)})
 	t.applying.apply(Apply{Changes: changes, Revert: true, Iteration: t.iteration()})
 }
 

@@ -39,16 +39,14 @@ type Options struct {
 	command     []string // after --
 	MaxRestarts int
 	maxDowntime time.Duration
-	hours       string
 	allow       string
 	start       time.Duration
 	countdown   time.Duration
 
-	flags    *pflag.FlagSet
-	Launch   *launch.Config // parsed from command
-	Program  string         // absolute path of applyCmd
-	allowed  []string       // parsed from allow, as flags
-	from, to time.Duration  // parsed from hours, times of day
+	flags   *pflag.FlagSet
+	Launch  *launch.Config // parsed from command
+	Program string         // absolute path of applyCmd
+	allowed []string       // parsed from allow, as flags
 }
 
 // Defaults and limits of the options.
@@ -83,7 +81,6 @@ func (o *Options) Register(f, all *pflag.FlagSet) {
 	f.StringVar(&o.applyCmd, "apply-cmd", "", "yes: run `PROGRAM` for each change, which restarts the server; it gets the change as JSON on stdin and in variables")
 	f.IntVar(&o.MaxRestarts, "max-restarts", defaultRestarts, "`N` restarts at most, reverts included")
 	f.DurationVar(&o.maxDowntime, "max-downtime", 0, "`TIME` of downtime at most, in all; a start that leaves too little of it for a revert is reverted (default no limit)")
-	f.StringVar(&o.hours, "hours", "", "`FROM-TO`, local time, in which the server may be restarted: 22:00-06:00; a change that is not proven when they end is reverted at once (default always)")
 	f.StringVar(&o.allow, "allow-flags", "", "`FLAG,...` that may be changed, and no others; what can alter answers (KV cache type, quantization, speculation) only where it is named")
 	f.DurationVar(&o.start, "start-timeout", apply.ReadyWithin, "`TIME` for a start, until /health answers")
 	f.DurationVar(&o.countdown, "countdown", 0, "`TIME` between saying a change and making it (default 10s on the screen, else none)")
@@ -177,9 +174,6 @@ func (o *Options) Check() error {
 		return cli.Usagef("--allow-flags names no flag: name those that may be changed, or leave it out for all that cannot alter answers")
 	}
 	var err error
-	if o.from, o.to, err = parseHours(o.hours); err != nil {
-		return err
-	}
 	if o.allowed, err = parseAllowed(o.allow); err != nil {
 		return err
 	}
@@ -213,7 +207,7 @@ func (o *Options) oneMode() error {
 	if o.Unattended() || o.flags == nil {
 		return nil
 	}
-	for _, name := range []string{"max-restarts", "max-downtime", "hours", "allow-flags", "countdown"} {
+	for _, name := range []string{"max-restarts", "max-downtime", "allow-flags", "countdown"} {
 		// A variable may be set for all runs of this user, so only flags count.
 		if f := o.flags.Lookup(name); cli.OnCommandLine(f) {
 			return cli.Usagef("--%s bounds what is done without keys: give it with --auto or --dry-run", name)
@@ -261,7 +255,7 @@ func (o *Options) readCommand() error {
 
 // Limits returns the limits of a run without keys.
 func (o *Options) Limits() loop.Limits {
-	return loop.Limits{Restarts: o.MaxRestarts, Downtime: o.maxDowntime, From: o.from, To: o.to, Allow: o.allowed}
+	return loop.Limits{Restarts: o.MaxRestarts, Downtime: o.maxDowntime, Allow: o.allowed}
 }
 
 // Pause returns how long a change is announced before it is made.

@@ -108,36 +108,3 @@ func parsePrecision(text string) (float64, error) {
 	}
 	return v, nil
 }
-
-// parseHours parses 22:00-06:00 into times of day. Both are zero for "", which means always.
-func parseHours(text string) (from, to time.Duration, err error) {
-	if text == "" {
-		return 0, 0, nil
-	}
-	a, b, ok := strings.Cut(text, "-")
-	if !ok {
-		return 0, 0, cli.Usagef("--hours %q: write FROM-TO, as in 22:00-06:00", text)
-	}
-	if from, err = timeOfDay(a); err != nil {
-		return 0, 0, err
-	}
-	if to, err = timeOfDay(b); err != nil {
-		return 0, 0, err
-	}
-	if from == to {
-		return 0, 0, cli.Usagef("--hours %s begins when it ends: leave it out for always", text)
-	}
-	return from, to, nil
-}
-
-// timeOfDay parses 22:00 as the time since midnight; 24:00 is the end of the day.
-func timeOfDay(text string) (time.Duration, error) {
-	text = strings.TrimSpace(text)
-	hours, minutes, ok := strings.Cut(text, ":")
-	h, errH := strconv.ParseUint(hours, 10, 8)
-	m, errM := strconv.ParseUint(minutes, 10, 8)
-	if !ok || len(minutes) != 2 || errH != nil || errM != nil || h > 24 || m > 59 || h == 24 && m > 0 {
-		return 0, cli.Usagef("--hours: %q is no time of day; write it as 22:00 or 6:30", text)
-	}
-	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute, nil
-}

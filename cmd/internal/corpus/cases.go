@@ -214,7 +214,7 @@ func refusedCases() []Case {
 			"fleet --prometheus http://127.0.0.1:1 --from 2026-11-26T03:00:00Z --to 2026-11-26T09:00:00Z", "fleet --prometheus http://127.0.0.1:1 --http-config nothing.yaml"),
 		plain("refused/fleet", "fleet --urls nothing.txt", "fleet --urls catalog-bad.yaml", "fleet --urls nothing.txt --prometheus http://127.0.0.1:1", "fleet --prometheus http://127.0.0.1:1 --duration 8s", "fleet --urls nothing.txt --duration 1s",
 			"fleet --urls nothing.txt --match x", "fleet --urls nothing.txt --pause 1s", "fleet --context c --urls nothing.txt", "fleet --urls nothing.txt -o fleet.txt", "fleet --prometheus http://127.0.0.1:1"),
-		plain("refused/tune", "tune --auto --dry-run --json --hours 25:00-06:00", "tune --goal other", "tune --slo ttft=never", "tune --precision 200%", "tune --restart-in-place --apply-cmd ./x", "tune --max-restarts -1",
+		plain("refused/tune", "tune --goal other", "tune --slo ttft=never", "tune --precision 200%", "tune --restart-in-place --apply-cmd ./x", "tune --max-restarts -1",
 			"tune --auto --restart-in-place -- vllm serve x", "tune --apply-cmd ./nothing", "tune --allow-flags max-num-seqs"),
 		plain("refused/mcp", "mcp extra", "mcp --url ftp://x", "mcp --allow-changes file:///x", "mcp --api-key-file nothing"),
 		{Name: "refused/mcp-variable", Lines: []string{"mcp"}, Env: []string{"ROOFTOP_ALLOW_CHANGES=http://127.0.0.1:8000"}},

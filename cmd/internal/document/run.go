@@ -137,22 +137,13 @@ func newFinished(f *loop.Finished) *finished {
 type limits struct {
 	Restarts     int           `json:"restarts" absent:"0"`
 	Downtime     time.Duration `json:"downtime_s" absent:"0"`
-	Hours        *hours        `json:"hours"`
 	Flags        any           `json:"flags"`
 	RestartsUsed int           `json:"restarts_used"`
 	DowntimeUsed time.Duration `json:"downtime_used_s"`
 }
 
-type hours struct {
-	From time.Duration `json:"from_s"`
-	To   time.Duration `json:"to_s"`
-}
-
 func newLimits(m *loop.Limits) limits {
 	out := limits{Restarts: max(m.Restarts, 0), Downtime: max(m.Downtime, 0), RestartsUsed: m.UsedStarts, DowntimeUsed: m.UsedOutages}
-	if m.From != m.To {
-		out.Hours = &hours{m.From, m.To}
-	}
 	if m.Allow != nil {
 		out.Flags = m.Allow
 	}

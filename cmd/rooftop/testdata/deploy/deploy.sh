@@ -7,7 +7,7 @@
 #
 # It needs a server under load. apply.sh, beside this script, restarts the server.
 # EVENTS is the file for the events, one JSON object a line. Further arguments go to
-# rooftop: --slo ttft_p99=500ms, --hours 22:00-06:00, --max-restarts 3.
+# rooftop: --slo ttft_p99=500ms, --max-restarts 3.
 set -u
 
 url=${URL:?the server\'s base URL}
