@@ -22,27 +22,19 @@ const (
 	labelsPerLine = 8
 )
 
-// learnUnseen creates the unseen series. expfmt parses each distinct label block once:
+// learn creates the series of the page. expfmt parses each distinct label block once:
 // histogram buckets are the bulk of a page, and families with equal bounds share their
 // blocks.
-func (f *Families) learnUnseen() error {
-	if len(f.unseen) == 0 {
-		return nil
-	}
-	if len(f.known) == 0 {
-		f.known = make(map[string]*Series, len(f.unseen))
-		f.same = make(map[uint64]*Series, len(f.unseen))
-		f.blocks = make(map[string]*block, len(f.unseen)/2)
-	}
+func (f *Families) learn() error {
 	l := learner{text: f.scratch[:0]}
-	for i := range f.unseen {
-		b := f.unseen[i].block()
+	for i := range f.entries {
+		b := f.entries[i].block()
 		if _, found := f.blocks[string(b)]; found {
 			continue
 		}
 		fresh := &block{}
 		f.blocks[string(b)] = fresh
-		if err := l.add(&f.unseen[i], b, fresh); err != nil {
+		if err := l.add(&f.entries[i], b, fresh); err != nil {
 			return err
 		}
 	}
@@ -50,7 +42,7 @@ func (f *Families) learnUnseen() error {
 		return err
 	}
 	f.scratch = l.text
-	for _, u := range f.unseen {
+	for _, u := range f.entries {
 		if err := f.identify(&u); err != nil {
 			return err
 		}
@@ -58,11 +50,10 @@ func (f *Families) learnUnseen() error {
 	return nil
 }
 
-// identify sets the series of an unseen sample.
-func (f *Families) identify(u *unseen) error {
-	text := string(u.text)
+// identify sets the series of a sample.
+func (f *Families) identify(u *entry) error {
 	b := f.blocks[string(u.block())]
-	name := text[:u.nameLength]
+	name := string(u.text[:u.nameLength])
 	switch {
 	case u.nameLength == 0:
 		name = b.name
@@ -79,9 +70,7 @@ func (f *Families) identify(u *unseen) error {
 		}
 		b.labels = slices.DeleteFunc(b.labels, func(l Label) bool { return l.Value == "" })
 	}
-	s := f.intern(name, b.labels)
-	f.known[text] = s
-	f.Samples[u.at].Series = s
+	f.Samples[u.at].Series = f.intern(name, b.labels)
 	return nil
 }
 
@@ -95,7 +84,7 @@ type learner struct {
 }
 
 // add queues a block, in several lines if it has many labels.
-func (l *learner) add(u *unseen, text []byte, to *block) error {
+func (l *learner) add(u *entry, text []byte, to *block) error {
 	if u.nameLength == 0 {
 		return l.line(u.line, to, text) // an entry within the braces is the name
 	}
@@ -187,11 +176,11 @@ func (l *learner) flush() error {
 func (f *Families) dedupe() {
 	kept := f.Samples[:0]
 	for _, s := range f.Samples {
-		if s.page == f.page {
+		if s.seen {
 			f.Duplicates = append(f.Duplicates, s.Series)
 			continue
 		}
-		s.page = f.page
+		s.seen = true
 		kept = append(kept, s)
 	}
 	f.Samples = kept
