@@ -3,7 +3,7 @@
 package monitoring
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"math"
 	"slices"
@@ -28,6 +28,26 @@ func Rules(o *verdict.Objective) (string, error) {
 	}
 	alerts, err := objective(o)
 	return rules + alerts, err
+}
+
+// boards are dashboards of Grafana 12 (schema version 42), as it imports them.
+//
+//go:embed boards/*.json
+var boards embed.FS
+
+// boardNames are the boards in the order in which they are named.
+var boardNames = []string{"fleet", "server"}
+
+// Boards returns the names of the boards.
+func Boards() []string { return boardNames }
+
+// Board returns a board as JSON of Grafana; ok is false if there is none of that name.
+func Board(name string) (text string, ok bool) {
+	if !slices.Contains(boardNames, name) {
+		return "", false
+	}
+	b, err := boards.ReadFile("boards/" + name + ".json")
+	return string(b), err == nil
 }
 
 //go:embed servicemonitor.yml

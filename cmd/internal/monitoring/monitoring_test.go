@@ -49,6 +49,9 @@ func TestObjective(t *testing.T) {
 	}
 }
 
+// gridWidth is the width of Grafana's grid in cells.
+const gridWidth = 24
+
 // The panels of a board have ids of their own and lie beside each other, and each query is of a board's
 // variables alone.
 func TestBoards(t *testing.T) {
