@@ -28,8 +28,7 @@ func newClumsy(t *testing.T, seed int) *clumsy {
 	c.rig = newRig(t, fmt.Sprintf("--max-num-seqs %d", 2<<chance.IntN(5)), auto, func(p *loop.Plan) {
 		p.Limits.Restarts = 2 + chance.IntN(5)
 		p.Longest = time.Duration(20+chance.IntN(100)) * time.Second
-		switch seed % 6 { // tight limits
-		case 1:
+		if seed%6 == 1 { // a tight limit
 			p.Limits.Downtime = time.Duration(8+seed%40) * time.Second
 		}
 		p.Canary = seed%5 == 4
