@@ -24,8 +24,8 @@ var (
 	ErrStatsOff = errors.New("no vLLM statistics on the page")
 )
 
-// Reader converts metrics pages of one server to engine pages. It keeps memory for
-// the next page, so it must not be used concurrently. It never changes a page that
+// Reader converts metrics pages of one server to engine pages. It keeps the parsed series
+// for the next page, so it must not be used concurrently. It never changes a page that
 // it returned.
 type Reader struct {
 	model    string // wanted, "" for none

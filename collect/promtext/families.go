@@ -11,12 +11,13 @@ import (
 type Label struct{ Name, Value string }
 
 // Series is the identity of a sample: a wire name (with _total, _bucket, …) and
-// its labels, sorted by name; a label without a value is none. A Series is immutable.
+// its labels, sorted by name; a label without a value is none. A Series is immutable, and the same series has the
+// same pointer from one page to the next.
 type Series struct {
 	Name   string
 	Labels []Label
 
-	seen bool // a sample of the page has it
+	page uint64 // number of the last page with this series
 }
 
 // Label returns the value of a label, "" if the series lacks it.
@@ -60,16 +61,18 @@ type Families struct {
 	// in Prometheus.
 	Duplicates []*Series
 
+	page   uint64             // number of the current page
+	known  map[string]*Series // by the text in front of the value
 	same   map[uint64]*Series // by hash of name and sorted labels: label order does not matter
 	seed   maphash.Seed
-	blocks map[string]*block // by what entry.block returns, which many series share
+	blocks map[string]*block // by what unseen.block returns, which many series share
 
-	entries []entry
+	unseen  []unseen
 	scratch []byte
 }
 
-// entry is the text of a sample's series, which points into the page.
-type entry struct {
+// unseen is a sample whose series is new. Its text points into the page.
+type unseen struct {
 	text       []byte
 	at         int32 // index into Samples
 	line       int32 // of the page, from 1
@@ -78,7 +81,7 @@ type entry struct {
 
 // block returns the text between the braces, which is empty without labels, and with the
 // braces where the name is within them: what is a label there is none elsewhere.
-func (u *entry) block() []byte {
+func (u *unseen) block() []byte {
 	if u.nameLength == 0 {
 		return u.text
 	}
@@ -95,12 +98,16 @@ type block struct {
 
 // Reset empties f but keeps its memory.
 func (f *Families) Reset() {
-	f.Samples, f.Duplicates, f.entries = f.Samples[:0], f.Duplicates[:0], f.entries[:0]
-	if f.same == nil {
-		f.same, f.blocks, f.seed = map[uint64]*Series{}, map[string]*block{}, maphash.MakeSeed()
+	f.Samples, f.Duplicates, f.unseen = f.Samples[:0], f.Duplicates[:0], f.unseen[:0]
+}
+
+// dropStale drops the known series if most of them are stale, so that a page with ever
+// new labels uses bounded memory.
+func (f *Families) dropStale() {
+	if f.known == nil || len(f.known) > 2*len(f.Samples)+256 {
+		f.known, f.same, f.blocks = map[string]*Series{}, map[uint64]*Series{}, map[string]*block{}
+		f.seed = maphash.MakeSeed()
 	}
-	clear(f.same)
-	clear(f.blocks)
 }
 
 // intern returns the one Series for a name and sorted labels.

@@ -22,19 +22,27 @@ const (
 	labelsPerLine = 8
 )
 
-// learn creates the series of the page. expfmt parses each distinct label block once:
+// learnUnseen creates the unseen series. expfmt parses each distinct label block once:
 // histogram buckets are the bulk of a page, and families with equal bounds share their
 // blocks.
-func (f *Families) learn() error {
+func (f *Families) learnUnseen() error {
+	if len(f.unseen) == 0 {
+		return nil
+	}
+	if len(f.known) == 0 {
+		f.known = make(map[string]*Series, len(f.unseen))
+		f.same = make(map[uint64]*Series, len(f.unseen))
+		f.blocks = make(map[string]*block, len(f.unseen)/2)
+	}
 	l := learner{text: f.scratch[:0]}
-	for i := range f.entries {
-		b := f.entries[i].block()
+	for i := range f.unseen {
+		b := f.unseen[i].block()
 		if _, found := f.blocks[string(b)]; found {
 			continue
 		}
 		fresh := &block{}
 		f.blocks[string(b)] = fresh
-		if err := l.add(&f.entries[i], b, fresh); err != nil {
+		if err := l.add(&f.unseen[i], b, fresh); err != nil {
 			return err
 		}
 	}
@@ -42,7 +50,7 @@ func (f *Families) learn() error {
 		return err
 	}
 	f.scratch = l.text
-	for _, u := range f.entries {
+	for _, u := range f.unseen {
 		if err := f.identify(&u); err != nil {
 			return err
 		}
@@ -50,10 +58,11 @@ func (f *Families) learn() error {
 	return nil
 }
 
-// identify sets the series of a sample.
-func (f *Families) identify(u *entry) error {
+// identify sets the series of an unseen sample.
+func (f *Families) identify(u *unseen) error {
+	text := string(u.text)
 	b := f.blocks[string(u.block())]
-	name := string(u.text[:u.nameLength])
+	name := text[:u.nameLength]
 	switch {
 	case u.nameLength == 0:
 		name = b.name
@@ -70,7 +79,9 @@ func (f *Families) identify(u *entry) error {
 		}
 		b.labels = slices.DeleteFunc(b.labels, func(l Label) bool { return l.Value == "" })
 	}
-	f.Samples[u.at].Series = f.intern(name, b.labels)
+	s := f.intern(name, b.labels)
+	f.known[text] = s
+	f.Samples[u.at].Series = s
 	return nil
 }
 
@@ -84,7 +95,7 @@ type learner struct {
 }
 
 // add queues a block, in several lines if it has many labels.
-func (l *learner) add(u *entry, text []byte, to *block) error {
+func (l *learner) add(u *unseen, text []byte, to *block) error {
 	if u.nameLength == 0 {
 		return l.line(u.line, to, text) // an entry within the braces is the name
 	}
@@ -176,11 +187,11 @@ func (l *learner) flush() error {
 func (f *Families) dedupe() {
 	kept := f.Samples[:0]
 	for _, s := range f.Samples {
-		if s.seen {
+		if s.page == f.page {
 			f.Duplicates = append(f.Duplicates, s.Series)
 			continue
 		}
-		s.seen = true
+		s.page = f.page
 		kept = append(kept, s)
 	}
 	f.Samples = kept

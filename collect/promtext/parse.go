@@ -30,10 +30,13 @@ var (
 )
 
 // Parse parses the samples of a page that pass the filter and replaces the contents of f
-// with them. It skips comments, other families, timestamps and exemplars; expfmt parses
-// the series. After an error f is empty.
+// with them. It skips comments, other families, timestamps and exemplars. It recognises
+// series of earlier pages by their text and parses only their values; expfmt parses new
+// series. After an error f is empty.
 func Parse(page []byte, filter *Filter, f *Families) error {
+	f.dropStale()
 	f.Reset()
+	f.page++
 	err := parse(page, filter, f)
 	if err != nil {
 		f.Reset()
@@ -50,7 +53,7 @@ func parse(page []byte, filter *Filter, f *Families) error {
 		// A sample takes about 100 bytes of a page, comments included, and most samples
 		// pass the filter.
 		f.Samples = make([]Sample, 0, min(len(page)/160, maxSamples))
-		f.entries = make([]entry, 0, cap(f.Samples))
+		f.unseen = make([]unseen, 0, cap(f.Samples))
 	}
 	for line, rest := 1, page; len(rest) > 0; line++ {
 		end := bytes.IndexByte(rest, '\n')
@@ -69,7 +72,8 @@ func parse(page []byte, filter *Filter, f *Families) error {
 			return err
 		}
 	}
-	if err := f.learn(); err != nil {
+	if err := f.learnUnseen(); err != nil {
+		f.known = nil // incomplete: start over on the next page
 		return err
 	}
 	f.dedupe()
@@ -114,12 +118,15 @@ func (f *Families) sample(text []byte, line int, filter *Filter) error {
 	if why != "" {
 		return malformed(why)
 	}
-	u := entry{at: int32(len(f.Samples)), line: int32(line), text: text[:end]}
-	if text[0] != '{' {
-		u.nameLength = int32(len(nameOf(text)))
+	series := f.known[string(text[:end])]
+	if series == nil {
+		u := unseen{at: int32(len(f.Samples)), line: int32(line), text: text[:end]}
+		if text[0] != '{' {
+			u.nameLength = int32(len(nameOf(text)))
+		}
+		f.unseen = append(f.unseen, u)
 	}
-	f.entries = append(f.entries, u)
-	f.Samples = append(f.Samples, Sample{Value: value})
+	f.Samples = append(f.Samples, Sample{Series: series, Value: value})
 	return nil
 }
 

@@ -204,7 +204,40 @@ func TestEmptyLabelsMakeNoOtherSeries(t *testing.T) {
 	}
 }
 
-func TestBatchesOfSeries(t *testing.T) {
+func TestSeriesKeepTheirIdentity(t *testing.T) {
+	var f Families
+	filter := familyFilter("a")
+	if err := Parse([]byte("a{x=\"1\"} 1\n"), filter, &f); err != nil {
+		t.Fatal(err)
+	}
+	first := f.Samples[0].Series
+	if err := Parse([]byte("a{x=\"2\"} 1\na{ x = \"1\" } 2\n"), filter, &f); err != nil {
+		t.Fatal(err)
+	}
+	if f.Samples[1].Series != first {
+		t.Error("the same series written with blanks is another one")
+	}
+}
+
+// TestMemoryIsBoundedWhereLabelsChangeForEver is a server that puts a new label
+// on every page.
+func TestMemoryIsBoundedWhereLabelsChangeForEver(t *testing.T) {
+	var f Families
+	filter := familyFilter("a")
+	most := 0
+	for page := range 2000 {
+		text := fmt.Sprintf("a{p=\"%d\"} 1\na{q=\"%d\"} 1\n", page, page)
+		if err := Parse([]byte(text), filter, &f); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, len(f.known), len(f.same), len(f.blocks))
+	}
+	if most > 300 {
+		t.Errorf("%d series are remembered for pages of two", most)
+	}
+}
+
+func TestBatchesOfUnseenSeries(t *testing.T) {
 	var page strings.Builder
 	const n = 3*batch + 7
 	for i := range n {
