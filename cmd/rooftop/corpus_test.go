@@ -141,8 +141,8 @@ func TestEveryRecordingIsReplayed(t *testing.T) {
 		}
 	}
 	for _, e := range list {
-		// TestRecordingsOfRealServers replays real/; state/ is the state directory of each case.
-		if !e.IsDir() && !strings.Contains(lines.String(), " "+e.Name()+" ") {
+		// TestRecordingsOfRealServers replays real/; state/ is the state directory of each case. TestCorpusOfDocuments shows traces.
+		if !e.IsDir() && !strings.HasPrefix(e.Name(), "trace-") && !strings.Contains(lines.String(), " "+e.Name()+" ") {
 			t.Errorf("no case reads %s", e.Name())
 		}
 	}

@@ -14,27 +14,16 @@ func newTrace(w *cli.World) *cobra.Command {
 	o.Register(g)
 	g.Done()
 	c.Flags().Lookup("plain").Usage = "the report instead of the screen, without colour or progress line"
-	c.AddCommand(newTraceCompare(w), newTraceRoof(w))
+	c.AddCommand(newTraceRoof(w))
 	return c
 }
 
 // traceArgs accepts at most one name or recording.
 func traceArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return cli.Usagef("trace takes one name or recording, but got %d; 'rooftop trace compare' holds two recordings side by side", len(args))
+		return cli.Usagef("trace takes one name or recording, but got %d", len(args))
 	}
 	return nil
-}
-
-func newTraceCompare(w *cli.World) *cobra.Command {
-	var out cli.Output
-	c := newCommand("trace-compare", exactly(2, "two traces", "make them with 'rooftop trace --save FILE"+tracing.Suffix+"'"), func(_ *cobra.Command, args []string) error {
-		return tracing.Compare(w, &out, args[0], args[1])
-	})
-	g := cli.GroupFlags(c)
-	out.Register(g, "operators that hardly differ")
-	g.Done()
-	return c
 }
 
 func newTraceRoof(w *cli.World) *cobra.Command {

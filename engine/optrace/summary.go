@@ -364,7 +364,7 @@ type Advice struct {
 	GainLow  stat.Opt `json:"gain_low"`
 	GainHigh stat.Opt `json:"gain_high"`
 	Rejected []string `json:"rejected"`
-	// Check is the command that shows whether the change helped.
+	// Check is how to see whether the change helped.
 	Check string `json:"check,omitempty"`
 }
 

@@ -121,7 +121,7 @@ func liveOf(form shape) *optrace.Live {
 		Advice: optrace.Advice{
 			Finding: "threads-above-memory-roof", Do: "Compute with 2 threads instead of 4", Flag: "--threads", Value: "2",
 			Why: "Decode is bound by reading the weights, and 2 threads reach the memory's roof: the others only wait and take the barriers' time.", Price: "prefill becomes about 40 % slower; one restart",
-			Gain: some(0.12), GainLow: some(0.08), GainHigh: some(0.15), Rejected: []string{"repacked weights: q4_0 is repacked already"}, Check: "rooftop trace compare before.json after.json",
+			Gain: some(0.12), GainLow: some(0.08), GainHigh: some(0.15), Rejected: []string{"repacked weights: q4_0 is repacked already"}, Check: "trace again under the same load and compare tok/s",
 		},
 		Gaps: []optrace.Gap{{What: "hardware counters", Why: "this machine has no performance monitoring unit", Next: "rooftop doctor"}, {What: "time of experts", Why: "batches of several tokens hide it", Next: ""}},
 	}

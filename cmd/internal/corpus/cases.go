@@ -40,7 +40,7 @@ func widths(name, line string, columns ...int) []Case {
 // commands returns the names of all commands, "" for none.
 func commands() []string {
 	return []string{
-		"", "diagnose", "fleet", "exporter", "rules", "mcp", "doctor", "tune", "observe", "probe", "trace", "trace compare", "trace roof", "history", "recover", "report", "compare",
+		"", "diagnose", "fleet", "exporter", "rules", "mcp", "doctor", "tune", "observe", "probe", "trace", "trace roof", "history", "recover", "report", "compare",
 		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "help", "man", "version",
 		"completion",
 	}
@@ -162,17 +162,7 @@ func traceCases() []Case {
 		Case{Name: "trace/saved", Lines: []string{"trace operators-mixture.jsonl.gz --save again.jsonl.gz", "trace again.jsonl.gz --json"}, Heavy: true},
 		plain("trace/refused", "trace nothing.jsonl.gz", "trace trace-dense.json", "trace slots4-cpu.gz", "trace operators.jsonl.gz --duration 3s", "trace operators.jsonl.gz --tui", "trace --tui", "trace --level other", "trace roof --json --plain x"),
 	)
-	for _, pair := range []string{
-		"operators.jsonl.gz operators-after.jsonl.gz", "operators.jsonl.gz operators.jsonl.gz", "trace-dense.json trace-counted.json", "trace-dense.json trace-interfered.json",
-		"trace-dense.json trace-moe.json", "trace-hostile.json trace-dense.json", "trace-absent.json trace-dense.json", "trace-cut.json trace-dense.json",
-	} {
-		list = append(list, plain("trace-compare/"+label(pair), "trace compare "+pair))
-	}
-	const faster = "trace compare trace-dense.json trace-interfered.json"
-	list = append(list, widths("trace-compare/wide", faster, 60, 120)...)
-	return append(list, plain("trace-compare/v", faster+" -v"), plain("trace-compare/ascii", faster+" --ascii"), plain("trace-compare/color", faster+" --color always"),
-		plain("trace-compare/json", faster+" --json", "trace compare trace-absent.json trace-dense.json --json"),
-		plain("trace-compare/refused", "trace compare trace-dense.json", "trace compare trace-dense.json probe-one.json", "trace compare nothing.json trace-dense.json"))
+	return list
 }
 
 // label returns a name for a pair of files.

@@ -150,7 +150,7 @@ func denseTrace() *optrace.Summary {
 			Finding: "threads-above-memory-roof", Do: "Compute with one thread instead of two", Flag: "--threads", Value: "1",
 			Why:   "decode is bound by memory, which one thread already uses in full; the second one waits 41 % of its time and takes the CPU from others",
 			Price: "prefill is bound by compute: it becomes up to 40 % slower; a restart", Gain: some(.06), GainLow: some(.01), GainHigh: some(.11),
-			Rejected: []string{"a smaller type of weights: quality is not measured here"}, Check: "rooftop trace compare before.json after.json",
+			Rejected: []string{"a smaller type of weights: quality is not measured here"}, Check: "trace again under the same load and compare tok/s",
 		},
 		Gaps: []optrace.Gap{
 			{What: "cache misses, instructions", Why: "this machine has no performance monitoring unit (a virtual machine)", Next: "trace on the host, or on bare metal; bounds are from the roofline (est)"},

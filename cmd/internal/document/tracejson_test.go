@@ -1,9 +1,7 @@
 package document_test
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -13,10 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
@@ -118,70 +112,6 @@ func TestTraceJSONGolden(t *testing.T) {
 	golden(t, "trace-moe.json", traceJSON(t, mixtureTrace()))
 }
 
-// TestTraceComesBack checks that a document contains all figures.
-func TestTraceComesBack(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(traces())) {
-		if name == "hostile" { // its invalid UTF-8 becomes U+FFFD
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			s := traces()[name]()
-			back, err := document.ReadTrace(bytes.NewReader(traceJSON(t, s)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(traceOf(s), back, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("what came back differs (-written +read):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestReadTraceRefuses(t *testing.T) {
-	good := string(traceJSON(t, denseTrace()))
-	for _, c := range []struct{ name, doc, says string }{
-		{"nothing", "", "not a document written by rooftop trace --json"},
-		{"a list", "[]", "not a document written by rooftop trace --json"},
-		{"no schema", "{}", "it has no schema"},
-		{"another schema", `{"schema":"rooftop.probe/v1"}`, "the document has schema rooftop.probe/v1"},
-		{"a time that is none", strings.Replace(good, "2026-11-22T03:04:05Z", "today", 1), "decode rooftop.trace/v1"},
-		{"text for a number", strings.Replace(good, `"dropped": 0`, `"dropped": "no"`, 1), "dropped"},
-		{"cut off", good[:len(good)/2], "not a document written by rooftop trace --json"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, err := document.ReadTrace(strings.NewReader(c.doc))
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want one that says %q", err, c.says)
-			}
-		})
-	}
-}
-
-// FuzzReadTrace checks that no document makes the reader or a writer panic, and that what is read can be written and read
-// again.
-func FuzzReadTrace(f *testing.F) {
-	for _, s := range traces() {
-		f.Add(traceJSON(f, s()))
-	}
-	f.Add([]byte(`{"schema":"rooftop.trace/v1","layers":[{"phase":"decode","layer":3,"parts_ns":null}],"experts":{"layers":[{"chosen":[0]}]}}`))
-	f.Fuzz(func(t *testing.T, doc []byte) {
-		read, err := document.ReadTrace(bytes.NewReader(doc))
-		if err != nil || read.Started.UTC().Year() > 9999 || read.Started.UTC().Year() < 0 {
-			return
-		}
-		var b bytes.Buffer
-		if err := document.WriteTrace(&b, read); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := document.ReadTrace(&b); err != nil {
-			t.Fatalf("what was read is written so that it cannot be read: %v", err)
-		}
-		if err := render.Text(io.Discard, trace.Report(read.Summary, true), render.Options{Verbose: true}); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
 // anyTrace returns random, implausible figures.
 func anyTrace(seed uint64) *optrace.Summary {
 	r := rand.New(rand.NewPCG(seed, 7))
@@ -227,7 +157,6 @@ func FuzzTraceReports(f *testing.F) {
 
 func TestTraceWriteErrorsAreReturned(t *testing.T) {
 	tracePages.checkFailure(t, denseTrace())
-	traceComparePages.checkFailure(t, traceComparisons()["same"]())
 	if render.HTML(failing{}, trace.Document(&trace.Source{Trace: *traceOf(denseTrace())})) == nil {
 		t.Error("HTML: a failed write is not reported")
 	}

@@ -35,9 +35,7 @@ var schemaOf = regexp.MustCompile(`"schema"\s*:\s*"([^"]*)"`)
 func documents(schema, path string) otherFile {
 	switch schema {
 	case document.TraceSchema:
-		return otherFile{"the document of a trace (--json), which has figures but no events", "'rooftop trace compare' compares it with another trace, and " + jsonViewer}
-	case document.TraceCompareSchema:
-		return otherFile{"what 'rooftop trace compare --json' wrote", jsonViewer}
+		return otherFile{"the document of a trace (--json), which has figures but no events", jsonViewer}
 	case recording.Schema:
 		return otherFile{"a recording that is not compressed", fmt.Sprintf("'%s' makes a file of it that '%s' shows", launch.Line("gzip", path), traceCommand(path+".gz"))}
 	case session.RecordingSchema:

@@ -12,11 +12,11 @@ import (
 )
 
 // TestForeignFilesAreNamed checks that other files are identified by their contents, with a hint at
-// what opens them, also in compare.
+// what opens them.
 func TestForeignFilesAreNamed(t *testing.T) {
 	const head = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"origin\":\"x\"},\"traceEvents\":[\n"
 	for name, c := range map[string]struct{ content, want string }{
-		"a.json":           {"{\n  \"schema\": \"rooftop.trace/v1\"\n}\n", "is the document of a trace (--json), which has figures but no events: 'rooftop trace compare' compares it"},
+		"a.json":           {"{\n  \"schema\": \"rooftop.trace/v1\"\n}\n", "is the document of a trace (--json), which has figures but no events: any JSON viewer"},
 		"a.trace.json":     {head, "is a timeline (--trace): ui.perfetto.dev or chrome://tracing opens it"},
 		"list.json":        {"[{\"ph\":\"X\"}]", "is a timeline (--trace)"},
 		"page.html":        {"<!DOCTYPE html>\n<html>", "is a page (--html): a browser opens it"},
@@ -24,7 +24,6 @@ func TestForeignFilesAreNamed(t *testing.T) {
 		"graph.dot":        {"digraph ggml {", "is a graph in the DOT language (--dot): 'dot -Tsvg "},
 		"plain.jsonl":      {"{\"schema\":\"rooftop.trace-recording/v1\"}\n", "is a recording that is not compressed: 'gzip "},
 		"probe.json":       {"{\"schema\": \"rooftop.probe/v1\"}", "is the document of 'rooftop probe': any JSON viewer"},
-		"compared.json":    {"{\"schema\": \"rooftop.trace-compare/v1\"}", "is what 'rooftop trace compare --json' wrote: any JSON viewer"},
 		"other.json":       {"{}", "is a JSON file of an unknown program: any JSON viewer"},
 		"run.jsonl.gz":     {packedFile(t, "{\"schema\":\"rooftop.recording/v1\"}\n"), "decompressed, is a recording of 'rooftop diagnose --record' or 'tune --record': 'rooftop replay "},
 		"a.trace.json.gz":  {packedFile(t, head), "decompressed, is a timeline (--trace)"},
@@ -36,12 +35,6 @@ func TestForeignFilesAreNamed(t *testing.T) {
 		}
 		if _, errs, code := call(t, path); code != cli.ExitUsage || !strings.Contains(errs, c.want) || strings.Contains(errs, "looks like") {
 			t.Errorf("%s: exit %d: %s, want %q", name, code, errs, c.want)
-		}
-		if name == "a.json" {
-			continue
-		}
-		if _, errs, code := call(t, "compare", path, path); code != cli.ExitUsage || !strings.Contains(errs, c.want) {
-			t.Errorf("compare of %s: exit %d: %s, want %q", name, code, errs, c.want)
 		}
 	}
 }
@@ -59,17 +52,6 @@ func packedFile(t *testing.T, content string) string {
 	return b.String()
 }
 
-// TestADocumentIsCompared checks that compare reads a document whatever the name of its file.
-func TestADocumentIsCompared(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.jsonl.gz")
-	if err := os.WriteFile(path, []byte("{\n  \"schema\": \"rooftop.trace/v1\"\n}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, errs, code := call(t, "compare", path, path); code != cli.ExitNothing || !strings.Contains(out, "has no graph") {
-		t.Errorf("exit %d: %s%s", code, out, errs)
-	}
-}
-
 // TestARecordingThatIsAbsentNamesItsPart checks that the partial recording of a killed trace is
 // named if the recording does not exist.
 func TestARecordingThatIsAbsentNamesItsPart(t *testing.T) {
@@ -79,11 +61,9 @@ func TestARecordingThatIsAbsentNamesItsPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := filepath.Join(dir, "cut.jsonl.gz")
-	for _, args := range [][]string{{"trace", whole}, {"trace", "compare", whole, part}} {
-		_, errs, code := call(t, args[1:]...)
-		if code != cli.ExitUsage || !strings.Contains(errs, "no such file") || !strings.Contains(errs, part+" exists") || !strings.Contains(errs, "'rooftop trace "+part+"' shows it") {
-			t.Errorf("%v: exit %d: %s", args, code, errs)
-		}
+	_, errs, code := call(t, whole)
+	if code != cli.ExitUsage || !strings.Contains(errs, "no such file") || !strings.Contains(errs, part+" exists") || !strings.Contains(errs, "'rooftop trace "+part+"' shows it") {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 	if _, errs, _ := call(t, filepath.Join(dir, "none.jsonl.gz")); strings.Contains(errs, "exists, with") {
 		t.Error(errs)

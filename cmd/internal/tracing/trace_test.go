@@ -176,22 +176,10 @@ func variables(pairs ...string) func(string) (string, bool) {
 	}
 }
 
-// call runs the command, or compare, without a source.
+// call runs the command without a source.
 func call(t *testing.T, args ...string) (stdout, stderr string, code cli.ExitCode) {
 	t.Helper()
-	if len(args) != 3 || args[0] != "compare" {
-		return traceOn(t, thisMachine(), variables(), nil, args...)
-	}
-	var out strings.Builder
-	err := Compare(&cli.World{Stdout: &out, Env: variables()}, &cli.Output{Color: "never"}, args[1], args[2])
-	if err == nil {
-		return out.String(), "", cli.ExitDone
-	}
-	var coded *cli.CodedError
-	if !errors.As(err, &coded) {
-		t.Fatal(err)
-	}
-	return out.String(), coded.Error(), coded.Code
+	return traceOn(t, thisMachine(), variables(), nil, args...)
 }
 
 // traceOn runs the command on a source and a machine.
@@ -587,10 +575,6 @@ func TestTraceOfARecording(t *testing.T) {
 			t.Errorf("--%s: %v: %.200s, want %s in it", name, err, text, want)
 		}
 	}
-	out, errs, code := call(t, "compare", file, file)
-	if code != cli.ExitDone || out == "" {
-		t.Errorf("compare: exit code %d: %s", code, errs)
-	}
 }
 
 // The recorded data can be read at any time, as after a kill, and the file is renamed when it is
@@ -751,7 +735,6 @@ func TestTraceCommandLinesThatAreOff(t *testing.T) {
 		{[]string{"--max-overhead", "0"}, "--max-overhead must be"},
 		{[]string{"--save", dir}, "--save:"},
 		{[]string{"--save", "one", "--trace", "./one"}, "name one file"},
-		{[]string{"compare", text, text}, "no recording"},
 		{[]string{text}, "no recording of 'rooftop trace --save': it is not a gzip file"},
 		{[]string{empty}, "no recording of 'rooftop trace --save': it is empty"},
 		{[]string{begun}, "no recording of 'rooftop trace --save': it is truncated before its first event"},

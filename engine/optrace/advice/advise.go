@@ -14,8 +14,8 @@ const (
 	// one process resolve 1 %, two runs of a server differ by up to 8 % (measured), and
 	// every change has a cost.
 	worthwhile = 0.03
-	// checkCommand compares the trace before the change with the one after it.
-	checkCommand = "rooftop trace compare before.jsonl.gz after.jsonl.gz"
+	// checkAgain is how to see whether the change helped.
+	checkAgain = "trace again under the same load and compare tok/s"
 )
 
 // advise picks one remedy: among the first kind that occurs, the one with the largest expected
@@ -51,7 +51,7 @@ func advise(v *subject, causes []*cause) optrace.Advice {
 	r := best.remedy
 	a.Finding, a.Do, a.Flag, a.Value, a.Why, a.Price = best.ID, r.do, r.flag, r.value, r.why, r.price
 	a.Gain, a.GainLow, a.GainHigh = r.gain.mid, r.gain.low, r.gain.high
-	a.Check = checkCommand
+	a.Check = checkAgain
 	for _, c := range open[1:] {
 		if c.Severity != severityGood { // a good finding asks for nothing
 			reject(c, c.whySecond(best))

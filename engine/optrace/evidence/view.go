@@ -89,10 +89,7 @@ func (v *View) Spread(of func(*optrace.ThreadRow) stat.Opt) Spread {
 	return s
 }
 
-// Sync returns the share of time that threads wait for each other.
-func (v *View) Sync() Spread { return v.Spread(func(t *optrace.ThreadRow) stat.Opt { return t.Sync }) }
-
-// Barriers returns the share of time in barriers, or Sync for documents without it.
+// Barriers returns the share of time in barriers, or that of waiting for other threads where barriers were not traced.
 func (v *View) Barriers() Spread { return v.Spread((*optrace.ThreadRow).InBarriers) }
 
 // Busy returns the share of time that threads compute operators.

@@ -67,8 +67,8 @@ func recorded(layers, decodes int) *optrace.Recording {
 	return r
 }
 
-// TestTraceOfARecording checks that a recording's document fits the schemas, gives the same page when read back, and has the
-// known facts of the model.
+// TestTraceOfARecording checks that a recording's document fits the schema, and that its page has the known facts of
+// the model.
 func TestTraceOfARecording(t *testing.T) {
 	s := tally.Analyze(recorded(22, 40))
 	var doc bytes.Buffer
@@ -76,13 +76,6 @@ func TestTraceOfARecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkSchema(t, "trace.v1.schema.json", doc.Bytes())
-	back, err := document.ReadTrace(&doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text, again := traceText(t, s, render.Options{Verbose: true}), traceText(t, back.Summary, render.Options{Verbose: true}); text != again {
-		t.Error("a document that is read gives another page")
-	}
 	text := traceText(t, s, render.Options{Width: 80})
 	golden(t, "trace-recorded-80", []byte(text))
 	for _, want := range []string{"llama-server PID 42", "ffn_up", "FLASH_ATTN_EXT", "decode by memory (est)", "41 whole graphs of 41 calls", "Layers"} {
@@ -90,12 +83,6 @@ func TestTraceOfARecording(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	var compared bytes.Buffer
-	c := trace.Compare("1", "a", "b", &trace.Trace{Summary: s}, &trace.Trace{Summary: tally.Analyze(recorded(22, 60))})
-	if err := document.WriteTraceComparison(&compared, c); err != nil {
-		t.Fatal(err)
-	}
-	checkSchema(t, "trace-compare.v1.schema.json", compared.Bytes())
 }
 
 func traceText(t *testing.T, s *optrace.Summary, o render.Options) string {
