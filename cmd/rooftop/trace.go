@@ -13,7 +13,6 @@ func newTrace(w *cli.World) *cobra.Command {
 	g := cli.GroupFlags(c)
 	o.Register(g)
 	g.Done()
-	c.Flags().Lookup("plain").Usage = "the report instead of the screen, without colour or progress line"
 	c.AddCommand(newTraceRoof(w))
 	return c
 }

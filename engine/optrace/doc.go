@@ -4,7 +4,7 @@
 //
 // A source (collect/ggml) fills a [Tables] and emits [Event] values in time order. Package
 // assemble builds [Graph] and [Call] values from them, package tally adds these up in bounded
-// memory into a [Summary], which has every figure that a report, a screen or a document shows.
+// memory into a [Summary], which has every figure that a report or a document shows.
 // Package recording keeps events in a file: the same events give the same figures again.
 //
 // The package is pure: it reads neither a clock nor files. Method: ProfInfer

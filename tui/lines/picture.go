@@ -262,9 +262,3 @@ func laneColumns(list []page.Stretch, whole time.Duration, n int) []int {
 	}
 	return out
 }
-
-// Lanes returns the characters of a lane that is busy, waiting, and off the CPU.
-func Lanes(ascii bool) [3]string {
-	signs := laneSigns(ascii)
-	return [3]string{signs[laneBusy], signs[laneWait], signs[laneOff]}
-}

@@ -160,7 +160,7 @@ func traceCases() []Case {
 	list = append(list,
 		Case{Name: "trace/operators-mixture-trace", Lines: []string{"trace operators-mixture.jsonl.gz --trace run.trace.json"}, Heavy: true},
 		Case{Name: "trace/saved", Lines: []string{"trace operators-mixture.jsonl.gz --save again.jsonl.gz", "trace again.jsonl.gz --json"}, Heavy: true},
-		plain("trace/refused", "trace nothing.jsonl.gz", "trace trace-dense.json", "trace slots4-cpu.gz", "trace operators.jsonl.gz --duration 3s", "trace operators.jsonl.gz --tui", "trace --tui", "trace --level other", "trace roof --json --plain x"),
+		plain("trace/refused", "trace nothing.jsonl.gz", "trace trace-dense.json", "trace slots4-cpu.gz", "trace operators.jsonl.gz --duration 3s", "trace --level other", "trace roof --json --plain x"),
 	)
 	return list
 }

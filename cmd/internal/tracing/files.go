@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render/dag"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
@@ -149,22 +147,15 @@ func (t *traced) dag() (*optrace.DAG, error) {
 	return &dags[most.DAG-1], nil
 }
 
-// showRecording prints the figures and writes the files of a recording, or shows it on the screen.
-func (o *Options) showRecording(ctx context.Context, w *cli.World) error {
+// showRecording prints the figures and writes the files of a recording.
+func (o *Options) showRecording(w *cli.World) error {
 	r, err := readRecording(o.name)
 	if err != nil {
 		return err
 	}
 	o.applyCatalog(r)
 	t := &traced{recording: r, summary: tally.Analyze(r), newest: func() optrace.LiveGraph { return newestOf(r) }}
-	if o.tui {
-		if o.ends() || !screen.Possible(w, &o.Output) {
-			return cli.Usagef("--tui is the screen: it needs a terminal for stdin and stdout, and no file, --json or --plain beside it")
-		}
-		if err := o.watchRecording(ctx, w, t); err != nil {
-			return err
-		}
-	} else if err := o.finish(w, t); err != nil {
+	if err := o.finish(w, t); err != nil {
 		return err
 	}
 	if t.summary.Empty() {

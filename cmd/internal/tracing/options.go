@@ -12,7 +12,6 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -41,7 +40,6 @@ type Options struct {
 	force       bool
 	measure     bool
 	roof        bool
-	tui         bool
 
 	save, chrome, dot, svg, html string
 
@@ -56,15 +54,11 @@ type Options struct {
 
 	catalogFile string
 	catalog     *catalog.Catalog
-
-	// exportDir is the directory for exports from the screen; "" is the current one.
-	exportDir string
-	screen    screen.Options
 }
 
 // New returns the options of a trace on this machine.
 func New(w *cli.World) *Options {
-	return &Options{env: w.Env, machine: thisMachine(), load: newLoadMeter, screen: screen.Default()}
+	return &Options{env: w.Env, machine: thisMachine(), load: newLoadMeter}
 }
 
 // Register adds the flags of a trace.
@@ -74,14 +68,13 @@ func (o *Options) Register(g *cli.FlagGroups) {
 	f.IntVar(&o.pid, "pid", 0, "`PID` of the process")
 	f.StringVar(&o.file, "file", "", "`FILE` of the runtime (libggml-cpu.so): every process that uses it")
 	f = g.Group("The trace")
-	f.DurationVar(&o.duration, "duration", 10*time.Second, "`TIME` to trace; without it a terminal shows the screen")
+	f.DurationVar(&o.duration, "duration", 10*time.Second, "`TIME` to trace")
 	f.StringVar(&o.level, "level", "sched", "`LEVEL` of detail: token, graph, operator, tensor, barriers, sched, all, or details with + between them")
 	f.Float64Var(&o.maxOverhead, "max-overhead", defaultOverhead, "`PERCENT` of its speed that the target may lose")
 	f.BoolVar(&o.force, "force", false, "trace whatever it costs the target")
 	f.BoolVar(&o.measure, "measure-overhead", false, "measure what tracing costs before the trace: on and off in turn for 12 s while the target decodes")
 	f.BoolVar(&o.roof, "roof", false, "measure this machine's bandwidth and arithmetic afterwards, and keep them for later traces: some seconds on all cores")
 	f.StringVar(&o.catalogFile, "catalog", "", "YAML `FILE` with further CPUs: their data sheets are the peak if none was measured")
-	f.BoolVar(&o.tui, "tui", false, "show a recording on the screen, as a trace is")
 	o.Output.Register(g, "every operator, layer, site and reason")
 	f = g.Group("Files")
 	f.StringVar(&o.save, "save", "", "`FILE"+Suffix+"` for the recording")
@@ -150,9 +143,6 @@ func (o *Options) check() error {
 // checkForRecording rejects options that apply to a new trace but not to a recording.
 func (o *Options) checkForRecording() error {
 	if !o.recording() {
-		if o.tui {
-			return cli.Usagef("--tui is for a recording: a new trace has the screen on a terminal unless an output is asked for")
-		}
 		return nil
 	}
 	for _, name := range []string{"level", "duration", "max-overhead", "force", "measure-overhead", "roof"} {

@@ -801,3 +801,19 @@ func TestTheBestThatWasSeenIsOneThing(t *testing.T) {
 		}
 	}
 }
+
+// living is a target that computes in the test's time, unless it rests.
+type living struct {
+	*decoder
+	rests bool
+}
+
+// Next returns one call and the pause after it, or the first events of a new level.
+func (s *living) Next(ctx context.Context) ([]optrace.Event, error) {
+	if s.rests && !s.change {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	time.Sleep(2 * s.each)
+	return s.decoder.Next(ctx)
+}

@@ -131,10 +131,7 @@ func (o *Options) Run(ctx context.Context, w *cli.World, name ...string) error {
 		return err
 	}
 	if o.recording() {
-		return o.showRecording(ctx, w)
-	}
-	if o.live(w) {
-		return o.watchScreen(ctx, w)
+		return o.showRecording(w)
 	}
 	watched, err := o.watch(ctx, w)
 	if err != nil {

@@ -134,14 +134,9 @@ func (t *Tally) addWithoutCall(one *graphSums, took time.Duration) {
 func (t *Tally) batch(p optrace.Phase, tokens int, begin, end time.Duration, graphs *callSums) {
 	s := &t.phases[p]
 	s.tokens += int64(max(tokens, 0))
-	if end > begin {
-		if tokens > 0 {
-			s.timed += int64(tokens)
-			s.timedFor = stat.AddSaturating(s.timedFor, stat.Elapsed(begin, end))
-		}
-		if p == optrace.PhaseDecode {
-			t.live.addCall(begin, end, tokens)
-		}
+	if end > begin && tokens > 0 {
+		s.timed += int64(tokens)
+		s.timedFor = stat.AddSaturating(s.timedFor, stat.Elapsed(begin, end))
 	}
 	t.addPause(p, tokens, begin, end)
 	t.tokens.add(tokenSum{begin: begin, end: max(end, begin), phase: p, tokens: tokens, of: *graphs})

@@ -391,35 +391,17 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestLive checks the newest decode graph, and the rates by the second.
+// TestLive checks the newest decode graph.
 func TestLive(t *testing.T) {
 	m := newModel()
 	tally := New(m.tables)
 	if g := tally.Live(); g.Threads != nil {
 		t.Errorf("before the first: %+v", g)
 	}
-	for _, v := range tally.Rates(time.Second, 5) {
-		if !math.IsNaN(v) {
-			t.Errorf("before the first: %v", v)
-		}
-	}
 	decodes(tally, m.decoder(2, 1, 256), 3, 2, time.Second, time.Microsecond)
 	g := tally.Live()
 	if g.Index != 2 || g.Phase != "decode" || len(g.Threads) != 2 || g.Threads[0].Spans[9].Op != "FLASH_ATTN_EXT" || g.Threads[0].Spans[0].Begin != time.Microsecond {
 		t.Errorf("got %+v", g)
-	}
-	tally = New(m.tables)
-	// Two tokens a second for two seconds, a pause of one, and four at once.
-	for i := range 4 {
-		begin := 10*time.Second + time.Duration(i)*500*time.Millisecond
-		tally.Call(&optrace.Call{Index: i, Phase: optrace.PhaseDecode, Tokens: 1, Begin: begin, End: begin + 500*time.Millisecond})
-	}
-	tally.Call(&optrace.Call{Index: 4, Phase: optrace.PhaseDecode, Tokens: 4, Begin: 13 * time.Second, End: 15 * time.Second})
-	if got := fmt.Sprint(tally.Rates(15*time.Second+time.Millisecond, 6)); got != "[NaN 2 2 NaN 2 2]" {
-		t.Errorf("rates %s", got)
-	}
-	if got := tally.Rates(500*time.Second, 3); !math.IsNaN(got[2]) {
-		t.Errorf("long after: %v", got)
 	}
 }
 

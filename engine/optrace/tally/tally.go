@@ -75,7 +75,7 @@ type Tally struct {
 	backends backendSums
 	shapes   map[uint32]int // graphs by DAG
 	previous previousCalls
-	live     liveSums
+	newest   *optrace.Graph // of decodes
 	levels   levelSums
 }
 
@@ -123,7 +123,7 @@ func (t *Tally) Graph(g *optrace.Graph) {
 	t.addWithoutCall(&one, took)
 	if p == optrace.PhaseDecode {
 		t.critical.addGraph(t, g)
-		t.live.addGraph(t, g)
+		t.newest = g
 	}
 }
 

@@ -178,22 +178,3 @@ func TestOthersAreFolded(t *testing.T) {
 		t.Errorf("one alone: %q", got)
 	}
 }
-
-// A cost of tracing above its limit is reported, with the estimate behind it.
-func TestCostAboveTheLimit(t *testing.T) {
-	o := optrace.Observer{HitsPerToken: 434, Threads: 2, CostPerHit: 1640, Expected: 0.047, Graphs: 240, From: optrace.ExpectedTrace, Limit: 0.04}
-	check := func(name string, long bool, tone page.Tone, want string) {
-		t.Helper()
-		got := Overhead(&o, long)
-		if text := strings.ReplaceAll(got.String(), figure.NBSP, " "); got[0].Tone != tone || text != want {
-			t.Errorf("%s: %q, %v", name, text, got[0].Tone)
-		}
-	}
-	check("above", true, page.Warn, "4.7 % of its speed (est), more than --max-overhead 4: 217 probe hits a token on each of 2 threads at a mean of 1.64 µs")
-	o.Limit = 0.05
-	check("within the limit", false, page.OK, "4.7 % of its speed (est)")
-	o.GraphTime, o.MeanGraph, o.Expected = 7*time.Millisecond, 40*time.Millisecond, 0.051
-	check("where others held tokens up", false, page.Warn, "5.1 % of its speed (est) by its median token, 0.9 % of its mean one of 40.0 ms, more than --max-overhead 5")
-	o.MeanGraph, o.Expected, o.Reader = 0, 0.014, stat.Some(0.051)
-	check("with rooftop's own CPU", false, page.Warn, "6.5 % of its speed (est: probes 1.4 %, rooftop's own CPU 5.1 %), more than --max-overhead 5")
-}

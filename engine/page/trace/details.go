@@ -11,12 +11,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Details returns the basis of the figures of a trace: coverage, cost, target, findings and gaps.
-func Details(s *optrace.Summary) []page.Section {
-	b := &builder{s}
-	return []page.Section{b.coverage(), b.gaps(), b.findings(), b.rejected(), backends(s), copies(s), graphs(s)}
-}
-
 // mostLengths is the default number of context lengths to show.
 const mostLengths = 6
 

@@ -63,16 +63,6 @@ func Layers(s *optrace.Summary, phase string) []page.Section {
 	return []page.Section{picture, table}
 }
 
-// LayerPicture returns only the picture of Layers.
-func LayerPicture(s *optrace.Summary, phase string) page.Section {
-	b := &builder{s}
-	out := page.Section{Title: layersOf(phase)}
-	if rows, _ := b.layers(phase); len(rows) > 0 {
-		out.Add(b.layerSeries(rows, cmp.Or(phase, unknownPhase)))
-	}
-	return out
-}
-
 const unknownPhase = "unknown phase"
 
 func layersOf(phase string) string { return "Layers of " + cmp.Or(phase, unknownPhase) }
@@ -244,9 +234,6 @@ func (b *builder) layerTable(rows []*optrace.LayerRow) *page.Table {
 
 // mostMixtures is the default number of mixtures to show.
 const mostMixtures = 4
-
-// Experts returns the experts that the mixtures chose. The section has no nodes if none was seen.
-func Experts(s *optrace.Summary) page.Section { return (&builder{s}).experts() }
 
 func (b *builder) experts() page.Section {
 	e := b.s.Experts

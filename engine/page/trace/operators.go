@@ -21,7 +21,7 @@ const (
 type operator = *optrace.OperatorRow
 
 // operatorFields returns the columns of every table of operators, after the name, for reports, documents
-// and screens.
+// and documents.
 func operatorFields(most stat.Opt) []page.Field[operator] {
 	fields := []page.Field[operator]{
 		page.Bars(func(o operator) stat.Opt { return o.Share.Finite().Div(most) }).Ranked(3),
@@ -156,63 +156,4 @@ func tensorNames(rows []operator) func(operator) string {
 		}
 		return stepName(o)
 	}
-}
-
-// OperatorOrder selects and orders the operators of a phase.
-type OperatorOrder struct {
-	Names  bool // by computed tensor instead of kind
-	Filter string
-	Key    int // index of the sort column among the sortable ones
-	Least  bool
-}
-
-// SortKeys is the number of sortable columns of operators.
-const SortKeys = 6
-
-// Operators returns the parts of a phase's time: its operators in an order, and the types of weights, the
-// critical path and the context.
-func Operators(s *optrace.Summary, phase string, o OperatorOrder) (table *page.Table, rest []page.Section) {
-	b := &builder{s}
-	list := s.Kinds
-	if o.Names {
-		list = s.Steps
-	}
-	filter := strings.ToLower(strings.TrimSpace(o.Filter))
-	rows := slices.DeleteFunc(ofPhase(list, phase), func(r operator) bool {
-		return filter != "" && !strings.Contains(strings.ToLower(kindName(r)+" "+r.Name+" "+string(r.Bound)), filter)
-	})
-	if o.Names {
-		table = operatorTable(rows, "operator", tensorNames(rows), typeField())
-	} else {
-		table = operatorTable(rows, "operator", kindName)
-	}
-	table.Sort(sortColumn(table, o.Key), o.Least)
-	rest = append(rest, b.types(phase))
-	if phase == "decode" {
-		rest = append(rest, b.critical())
-	}
-	return table, append(rest, b.contexts())
-}
-
-// sortColumn returns a sortable column: the time first, then the others from left to right.
-func sortColumn(t *page.Table, key int) int {
-	var columns []int
-	for i, c := range t.Columns {
-		switch {
-		case c.Sort && c.Head == "time":
-			columns = slices.Insert(columns, 0, i)
-		case c.Sort:
-			columns = append(columns, i)
-		}
-	}
-	return columns[key%len(columns)]
-}
-
-// CostliestOperators returns the operators with the most time of a phase, with the few most informative columns.
-func CostliestOperators(s *optrace.Summary, phase string) *page.Table {
-	rows := ofPhase(s.Kinds, phase)
-	wanted := []string{"share", "GB/s", "of" + figure.NBSP + "peak", "bound"}
-	return page.Tabulate(rows, slices.DeleteFunc(namedFields(rows, "", kindName), func(f page.Field[operator]) bool {
-		return !f.Clip && !f.Bar && !slices.Contains(wanted, f.Head)
-	}))
 }

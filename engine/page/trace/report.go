@@ -1,5 +1,5 @@
 // Package trace builds the pages of operator traces, with every sentence, label and column of reports,
-// documents and the screen. It is pure; package page defines the types of pages.
+// documents. It is pure; package page defines the types of pages.
 package trace
 
 import (
@@ -30,16 +30,6 @@ func Report(s *optrace.Summary, verbose bool) *page.Page {
 	p.Sections = append(p.Sections, b.allLayers()...)
 	p.Sections = append(p.Sections, b.experts(), b.contexts(), b.types(""), b.critical(), b.tokens(), b.others(), backends(s), copies(s), graphs(s))
 	p.Sections = append(p.Sections, b.findings(), b.rejected(), b.gaps(), b.footer(verbose))
-	return p
-}
-
-// Head returns the first lines of [Report]: the target, the recommended change and what the target does.
-func Head(s *optrace.Summary) *page.Page {
-	b := &builder{s}
-	p := &page.Page{Title: Name(s), Sections: []page.Section{b.subject(), b.answer()}}
-	if s.Coverage.Graphs > 0 || s.Coverage.Calls > 0 {
-		p.Sections = append(p.Sections, b.currentState())
-	}
 	return p
 }
 

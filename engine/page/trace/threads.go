@@ -18,12 +18,6 @@ import (
 // hardly differ.
 const mostThreads = 8
 
-// ThreadSections returns the newest graph by thread, and the threads over all graphs.
-func ThreadSections(s *optrace.Summary, g *optrace.LiveGraph) []page.Section {
-	b := &builder{s}
-	return []page.Section{Lanes(g), longest(g), b.threads(), b.others()}
-}
-
 // threads returns how each compute thread used the time of graphs.
 func (b *builder) threads() page.Section {
 	rows := b.s.Threads
@@ -164,29 +158,4 @@ func busyShare(lane *optrace.LiveThread, g *optrace.LiveGraph) stat.Opt {
 		busy += float64(max(0, s.End-s.Begin-max(0, s.Sync)-max(0, s.Off)))
 	}
 	return stat.Some(min(1, busy/float64(g.Time)))
-}
-
-// longest returns the longest operators of the first thread of a graph.
-func longest(g *optrace.LiveGraph) page.Section {
-	out := page.Section{ID: "longest", Title: "Longest operators of this graph"}
-	if len(g.Threads) == 0 || g.Time <= 0 {
-		return out
-	}
-	var spans []*optrace.LiveSpan
-	for i := range g.Threads[0].Spans {
-		spans = append(spans, &g.Threads[0].Spans[i])
-	}
-	slices.SortStableFunc(spans, func(a, b *optrace.LiveSpan) int { return cmp.Compare(b.End-b.Begin, a.End-a.Begin) })
-	type span = *optrace.LiveSpan
-	const most = 6
-	out.Note = "on thread " + strconv.Itoa(g.Threads[0].Index)
-	out.Add(page.Tabulate(spans[:min(most, len(spans))], []page.Field[span]{
-		page.Name("tensor", func(s span) string { return cmp.Or(s.Name, s.Op) }),
-		page.Left("operator", page.Body, func(s span) string { return s.Op }),
-		page.Right("took", page.Body, func(s span) page.Cell { return page.Elapsed(s.End - s.Begin) }),
-		page.Right("of it waits", page.Body, func(s span) page.Cell { return page.Elapsed(s.Sync) }).Ranked(1),
-		page.Right("off CPU", page.Body, func(s span) page.Cell { return page.Elapsed(s.Off) }).Ranked(2),
-		page.Right("began at", page.Body, func(s span) page.Cell { return page.Amount(stat.Some(max(0, s.Begin.Seconds())), "s") }).Ranked(3),
-	}))
-	return out
 }
