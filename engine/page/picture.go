@@ -84,7 +84,6 @@ type Plot struct {
 	// Bars are horizontal. A plot has either bars, or dots and curves.
 	Bars         []PlotBar
 	Keys         []Key
-	SVG          []byte // a finished picture that replaces all of the above
 	TerminalNode Node
 }
 

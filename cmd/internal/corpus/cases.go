@@ -152,7 +152,6 @@ func traceCases() []Case {
 			plain("trace/"+name+"-color", file+" --color always"),
 			plain("trace/"+name+"-json", file+" --json"),
 			plain("trace/"+name+"-dot", file+" --plain --dot graph.dot"),
-			plain("trace/"+name+"-svg", file+" --plain --svg graph.svg"),
 			plain("trace/"+name+"-html", file+" --plain --html page.html"),
 		)
 		list = append(list, widths("trace/"+name, file+" --plain", 60, 120)...)

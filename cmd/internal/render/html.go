@@ -3,7 +3,6 @@ package render
 import (
 	"bytes"
 	_ "embed"
-	"encoding/base64"
 	"html/template"
 	"io"
 	"strings"
@@ -60,17 +59,11 @@ type htmlNode struct {
 	Command string
 	Table   *htmlTable
 	Picture *picture
-	Image   *htmlImage
 }
 
 type htmlTable struct {
 	Title string
 	*table
-}
-
-type htmlImage struct {
-	*page.Plot
-	URL template.URL
 }
 
 func sectionOf(s *page.Section) htmlSection {
@@ -86,7 +79,7 @@ func sectionOf(s *page.Section) htmlSection {
 		case *page.Timeline:
 			out.Nodes = append(out.Nodes, htmlNode{Picture: timelinePicture(n)})
 		case *page.Plot:
-			out.Nodes = append(out.Nodes, plotNode(n))
+			out.Nodes = append(out.Nodes, htmlNode{Picture: plotPicture(n)})
 		default:
 			if t := tableOf(n); len(t.Rows) > 0 {
 				_, columns := n.(*page.Table)
@@ -96,12 +89,4 @@ func sectionOf(s *page.Section) htmlSection {
 		}
 	}
 	return out
-}
-
-func plotNode(p *page.Plot) htmlNode {
-	if p.SVG != nil {
-		address := template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(p.SVG)) //nolint:gosec // base64 of our own picture
-		return htmlNode{Image: &htmlImage{p, address}}
-	}
-	return htmlNode{Picture: plotPicture(p)}
 }

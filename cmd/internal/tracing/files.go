@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"bufio"
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -25,7 +24,7 @@ import (
 // finish writes all requested outputs of a trace. A failing output does not prevent the others.
 func (o *Options) finish(w *cli.World, t *traced) error {
 	var failed, saved []string
-	for i, fill := range []func(io.Writer) error{t.save, t.chrome, t.dot, t.svg, t.html} {
+	for i, fill := range []func(io.Writer) error{t.save, t.chrome, t.dot, t.html} {
 		file := o.outputs()[i]
 		if file.path == "" {
 			continue
@@ -105,23 +104,8 @@ func (t *traced) dot(w io.Writer) error {
 	return dag.WriteDOT(w, t.recording.Tables, d, t.summary)
 }
 
-func (t *traced) svg(w io.Writer) error {
-	d, err := t.dag()
-	if err != nil {
-		return err
-	}
-	return dag.WriteSVG(w, t.recording.Tables, d, t.summary)
-}
-
 func (t *traced) html(w io.Writer) error {
 	page := &tracepage.Source{Trace: *t.document()}
-	if _, err := t.dag(); err == nil {
-		var model bytes.Buffer
-		if err := t.svg(&model); err != nil {
-			return err
-		}
-		page.Model = model.Bytes()
-	}
 	graph := tally.MedianGraph(t.recording)
 	if len(graph.Threads) == 0 { // its events are no longer in memory
 		graph = t.newest()

@@ -61,8 +61,6 @@ func identify(head []byte, path string) (f otherFile, known bool) {
 		return otherFile{"a JSON file of an unknown program", jsonViewer}, true
 	case begins("<!doctype html"), begins("<html"):
 		return otherFile{"a page (--html)", "a browser opens it"}, true
-	case begins("<svg"), begins("<?xml") && bytes.Contains(lower, []byte("<svg")):
-		return otherFile{"a picture of the graph (--svg)", "a browser opens it"}, true
 	case begins("digraph"), begins("strict digraph"), begins("graph "):
 		return otherFile{"a graph in the DOT language (--dot)", fmt.Sprintf("'%s' of Graphviz draws it", launch.Line("dot", "-Tsvg", path))}, true
 	}

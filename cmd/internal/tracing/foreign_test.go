@@ -20,7 +20,6 @@ func TestForeignFilesAreNamed(t *testing.T) {
 		"a.trace.json":     {head, "is a timeline (--trace): ui.perfetto.dev or chrome://tracing opens it"},
 		"list.json":        {"[{\"ph\":\"X\"}]", "is a timeline (--trace)"},
 		"page.html":        {"<!DOCTYPE html>\n<html>", "is a page (--html): a browser opens it"},
-		"graph.svg":        {"<svg xmlns=", "is a picture of the graph (--svg): a browser opens it"},
 		"graph.dot":        {"digraph ggml {", "is a graph in the DOT language (--dot): 'dot -Tsvg "},
 		"plain.jsonl":      {"{\"schema\":\"rooftop.trace-recording/v1\"}\n", "is a recording that is not compressed: 'gzip "},
 		"probe.json":       {"{\"schema\": \"rooftop.probe/v1\"}", "is the document of 'rooftop probe': any JSON viewer"},

@@ -41,7 +41,7 @@ type Options struct {
 	measure     bool
 	roof        bool
 
-	save, chrome, dot, svg, html string
+	save, chrome, dot, html string
 
 	flags *pflag.FlagSet
 	env   func(string) (string, bool)
@@ -79,8 +79,7 @@ func (o *Options) Register(g *cli.FlagGroups) {
 	f = g.Group("Files")
 	f.StringVar(&o.save, "save", "", "`FILE"+Suffix+"` for the recording")
 	f.StringVar(&o.chrome, "trace", "", "`FILE` for a trace that ui.perfetto.dev and chrome://tracing open")
-	f.StringVar(&o.dot, "dot", "", "`FILE` for the graph of operators, for Graphviz")
-	f.StringVar(&o.svg, "svg", "", "`FILE` for a picture of it")
+	f.StringVar(&o.dot, "dot", "", "`FILE` for the graph of operators: dot -Tsvg draws it")
 	f.StringVar(&o.html, "html", "", "`FILE` for the report as one page with its plots")
 }
 
@@ -97,7 +96,7 @@ func (o *Options) owner() *atomicfile.Owner { return atomicfile.SudoUser(os.Gete
 
 // outputs returns the files given by flags.
 func (o *Options) outputs() []namedFile {
-	return []namedFile{{"--save", o.save}, {"--trace", o.chrome}, {"--dot", o.dot}, {"--svg", o.svg}, {"--html", o.html}}
+	return []namedFile{{"--save", o.save}, {"--trace", o.chrome}, {"--dot", o.dot}, {"--html", o.html}}
 }
 
 // namedFile is a file with the flag that names it.

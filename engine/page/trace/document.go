@@ -28,7 +28,6 @@ func (t *Trace) Figures() *optrace.Summary { return cmp.Or(t.Summary, &optrace.S
 type Source struct {
 	Trace
 	Graph *optrace.LiveGraph // a decode graph to draw thread by thread
-	Model []byte             // a picture of the computation graph, as SVG
 }
 
 // Document returns the page of a trace with its pictures.
@@ -55,11 +54,6 @@ func Document(x *Source) *page.Page {
 	p.Sections = slices.Insert(p.Sections, glance+1, pictures)
 	p.Sections = slices.DeleteFunc(p.Sections, func(s page.Section) bool { return s.ID == "tokens" }) // shown as a plot instead
 	p.Sections = slices.Insert(p.Sections, 0, about)
-	if x.Model != nil {
-		p.Sections = append(p.Sections, page.Section{ID: "model", Nodes: []page.Node{&page.Plot{
-			Title: "Computation graph", Desc: "The graph of the model, identical layers drawn as one", SVG: x.Model,
-		}}})
-	}
 	return p
 }
 

@@ -20,7 +20,7 @@ const (
 
 type operator = *optrace.OperatorRow
 
-// operatorFields returns the columns of every table of operators, after the name, for reports, documents
+// operatorFields returns the columns of every table of operators, after the name, for reports
 // and documents.
 func operatorFields(most stat.Opt) []page.Field[operator] {
 	fields := []page.Field[operator]{

@@ -1,4 +1,4 @@
-// Package trace builds the pages of operator traces, with every sentence, label and column of reports,
+// Package trace builds the pages of operator traces, with every sentence, label and column of reports and
 // documents. It is pure; package page defines the types of pages.
 package trace
 

@@ -1,10 +1,7 @@
-// Package dag draws computation graphs as DOT for Graphviz, and as SVG with its own layout. No Go library lays out
-// graphs of thousands of nodes with identical layers folded, and traced machines do not have Graphviz.
+// Package dag writes computation graphs in the language of Graphviz, which draws them.
 package dag
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,33 +13,25 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
-// node is a node or leaf of a graph, or the equal nodes of several layers that are drawn as one.
+// node is a node or leaf of a graph.
 type node struct {
 	op, name   string
 	shape      string // type and dimensions
 	leaf, view bool
 	layer      int      // -1 if none
 	share      stat.Opt // share of its nodes in the time of the phase's operators
-	times      int      // number of nodes it represents
-	group      int      // index of its group, -1 if none
 }
 
 // edge is an edge from a source to the node that uses it.
 type edge struct {
 	from, to int
 	view     bool
-	back     bool // leads to the next of several folded layers
 }
-
-// fold is a group of equal layers drawn as one.
-type fold struct{ first, last, layers int }
 
 // drawing is a graph to draw. Nodes are in computation order, followed by leaves.
 type drawing struct {
-	nodes  []node
-	edges  []edge
-	groups []fold
-	phase  string // phase of the nodes' shares, "" if none
+	nodes []node
+	edges []edge
 }
 
 // drawingOf converts a graph, with the shares of time of its nodes from s, which may be nil.
@@ -104,7 +93,7 @@ func nodeOf(t *optrace.Tables, n *optrace.Node, leaf bool) node {
 	if leaf {
 		name = ""
 	}
-	return node{op: lines.Safe(name, false), name: lines.Safe(tensor.Name, false), shape: lines.Safe(tensorShape(tensor), false), leaf: leaf, view: viewOp(op.Op), layer: max(-1, layer), times: 1, group: -1}
+	return node{op: lines.Safe(name, false), name: lines.Safe(tensor.Name, false), shape: lines.Safe(tensorShape(tensor), false), leaf: leaf, view: viewOp(op.Op), layer: max(-1, layer)}
 }
 
 // viewOp reports whether an operator only refers to another tensor's memory.
@@ -148,10 +137,10 @@ func (g *drawing) setShares(s *optrace.Summary) {
 	if s == nil {
 		return
 	}
-	g.phase = trace.MainPhase(s)
+	phase := trace.MainPhase(s)
 	shares := map[string]stat.Opt{}
 	for i := range s.Steps {
-		if o := &s.Steps[i]; o.Phase == g.phase {
+		if o := &s.Steps[i]; o.Phase == phase {
 			for _, key := range [...]string{stepKey(o.Op, o.Name), stepKey("", o.Name)} {
 				shares[key] = shares[key].Plus(o.Share.Finite())
 			}
@@ -188,122 +177,11 @@ func (n *node) step(shares map[string]stat.Opt) string {
 	return key
 }
 
-// folded returns the drawing with consecutive equal layers drawn as one.
-func (g *drawing) folded() *drawing {
-	members := g.members()
-	layers := slices.Clone(members.layers)
-	out := &drawing{phase: g.phase}
-	stands := make([]int, len(g.nodes)) // index of the representing node, for each node
-	for i := range stands {
-		stands[i] = i
-	}
-	for i := 0; i < len(layers); {
-		j := i + 1
-		for j < len(layers) && layers[j] == layers[j-1]+1 && members.signature[layers[j]] == members.signature[layers[i]] {
-			j++
-		}
-		if j-i > 1 {
-			group := len(out.groups)
-			out.groups = append(out.groups, fold{layers[i], layers[j-1], j - i})
-			for _, layer := range layers[i:j] {
-				for at, n := range members.of[layer] {
-					stands[n], g.nodes[n].group = members.of[layers[i]][at], group
-				}
-			}
-		}
-		i = j
-	}
-	place := make([]int, len(g.nodes))
-	for i := range g.nodes {
-		if stands[i] == i {
-			place[i] = len(out.nodes)
-			out.nodes = append(out.nodes, g.nodes[i])
-		} else {
-			n := &out.nodes[place[stands[i]]]
-			n.times += g.nodes[i].times
-			n.share = n.share.Plus(g.nodes[i].share)
-		}
-	}
-	seen := map[edge]bool{}
-	for _, e := range g.edges {
-		from, to := &g.nodes[e.from], &g.nodes[e.to]
-		x := edge{from: place[stands[e.from]], to: place[stands[e.to]], view: e.view}
-		x.back = from.group >= 0 && from.group == to.group && from.layer != to.layer || !from.leaf && x.from >= x.to
-		if !seen[x] {
-			seen[x] = true
-			out.edges = append(out.edges, x)
-		}
-	}
-	return out
-}
-
-// layerMembers are the nodes of each layer, and a signature by which layers are compared.
-type layerMembers struct {
-	layers    []int
-	of        map[int][]int
-	signature map[int]string
-}
-
-func (g *drawing) members() layerMembers {
-	m := layerMembers{of: map[int][]int{}, signature: map[int]string{}}
-	// Order leaves by first use.
-	use := map[int]int{}
-	for i, e := range g.edges {
-		if _, used := use[e.from]; !used {
-			use[e.from] = i
-		}
-	}
-	for i := range g.nodes {
-		if l := g.nodes[i].layer; l >= 0 {
-			if m.of[l] == nil {
-				m.layers = append(m.layers, l)
-			}
-			m.of[l] = append(m.of[l], i)
-		}
-	}
-	slices.Sort(m.layers)
-	at := map[int]int{}
-	for _, l := range m.layers {
-		slices.SortStableFunc(m.of[l], func(a, b int) int {
-			x, y := &g.nodes[a], &g.nodes[b]
-			if x.leaf && y.leaf {
-				return cmp.Compare(use[a], use[b])
-			}
-			return cmp.Compare(a, b)
-		})
-		for i, n := range m.of[l] {
-			at[n] = i
-		}
-	}
-	sources := map[int][]int{}
-	for _, e := range g.edges {
-		if l := g.nodes[e.from].layer; l >= 0 && l == g.nodes[e.to].layer {
-			sources[e.to] = append(sources[e.to], at[e.from])
-		}
-	}
-	for _, l := range m.layers {
-		var b strings.Builder
-		for _, i := range m.of[l] {
-			n := &g.nodes[i]
-			_, rest := optrace.LayerOf(n.name)
-			fmt.Fprintf(&b, "%q %q %q %v %v %v\n", n.op, rest, n.shape, n.leaf, n.view, sources[i])
-		}
-		m.signature[l] = b.String()
-	}
-	return m
-}
-
 // lines returns the label of a node.
-func (n *node) lines(folded bool) []string {
-	name := n.name
-	if folded && n.group >= 0 {
-		if _, name = optrace.LayerOf(n.name); unnamedTensor(n.name) {
-			name = ""
-		}
-	}
+func (n *node) lines() []string {
 	last := n.shape
 	if n.share.OK {
 		last += " · " + figure.PercentSign(n.share.V)
 	}
-	return slices.DeleteFunc([]string{n.op, name, last}, func(s string) bool { return s == "" })
+	return slices.DeleteFunc([]string{n.op, n.name, last}, func(s string) bool { return s == "" })
 }

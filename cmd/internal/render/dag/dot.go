@@ -36,7 +36,7 @@ func WriteDOT(w io.Writer, t *optrace.Tables, d *optrace.DAG, s *optrace.Summary
 	for i := range g.nodes {
 		n := &g.nodes[i]
 		open(n.layer)
-		p("    n%d [label=%s%s];\n", i, dotText(strings.Join(n.lines(false), "\n")), dotStyle(n, most))
+		p("    n%d [label=%s%s];\n", i, dotText(strings.Join(n.lines(), "\n")), dotStyle(n, most))
 	}
 	open(-1)
 	for _, e := range g.edges {
