@@ -14,7 +14,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/capture"
-	"github.com/rooftop-dev/rooftop/engine/optrace/glossary"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/rules"
@@ -47,12 +46,11 @@ type word struct {
 	Others []any  `json:"others,omitempty"` // other meanings of the name
 }
 
-// vocabularies returns the words of the loop, then of probes and observations, then of traces.
+// vocabularies returns the words of the loop, then of probes and observations.
 func vocabularies() []reference.Vocabulary {
 	return []reference.Vocabulary{
 		{Used: "rooftop diagnose and tune", Terms: tuning.Terms()},
 		{Used: "rooftop probe, observe and load", Terms: capture.Terms()},
-		{Used: "rooftop trace", Terms: glossary.Terms()},
 	}
 }
 

@@ -63,7 +63,7 @@ func explainCases() []Case {
 		plain("explain/index", "explain"),
 		plain("explain/each", "explain *"),
 		plain("explain/json", "explain --json"),
-		plain("explain/metric", "explain vllm:kv_cache_usage_perc", "explain tok/s --json", "explain R2 --ascii", "explain seat-saturatoin", "explain R5 --color always"),
+		plain("explain/metric", "explain vllm:kv_cache_usage_perc", "explain slot --json", "explain R2 --ascii", "explain seat-saturatoin", "explain R5 --color always"),
 		plain("catalog/list", "catalog list"),
 		{Name: "catalog/json", Lines: []string{"catalog list --json"}, Heavy: true},
 		plain("catalog/show", `catalog show "H100 SXM"`, "catalog show L4 --json", "catalog show Llama-3.1-8B-Instruct", "catalog show deepseek-ai/DeepSeek-R1 --ascii", "catalog show nothing"),

@@ -23,7 +23,6 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/ggml"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/glossary"
 	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
 )
 
@@ -779,26 +778,6 @@ func TestOwnProcessHasItsName(t *testing.T) {
 	k.recording.Reader = 0
 	if k.learnName(int32(os.Getpid())); len(k.names) > 0 {
 		t.Errorf("processes that are not known are called %v", k.names)
-	}
-}
-
-// The best rate in a trace has the same name everywhere: it determines bounds, but is not a limit.
-func TestTheBestThatWasSeenIsOneThing(t *testing.T) {
-	const words = "no limit of the machine"
-	var explained string
-	for _, e := range glossary.Terms() {
-		if e.Name == "machine peak" {
-			explained = strings.Join(e.Meaning, "\n")
-		}
-	}
-	help, err := os.ReadFile(filepath.Join("..", "..", "rooftop", "help", "trace.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for from, text := range map[string]string{"explain": explained, "--help": strings.Join(strings.Fields(string(help)), " ")} {
-		if !strings.Contains(text, words) || strings.Contains(text, "nothing is judged") {
-			t.Errorf("%s: %s", from, text)
-		}
 	}
 }
 

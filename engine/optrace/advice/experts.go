@@ -63,3 +63,6 @@ func chanceCV(chosen []int64) float64 {
 	}
 	return math.Sqrt(float64(len(chosen)-1) / n)
 }
+
+// percent formats a threshold with as few digits as it needs: "3 %".
+func percent(share float64) string { return figure.Count(100*share) + figure.NBSP + "%" }
