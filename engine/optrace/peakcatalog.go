@@ -9,7 +9,7 @@ const (
 	CatalogRead = 0.85
 	// CatalogCoreRead is the assumed maximum that one core reads, in bytes per second, whatever
 	// the number of channels: 38 GB/s were measured with one thread of a virtual EPYC of 2026
-	// (rooftop trace roof), plus a third for faster memory.
+	// with vector loads, plus a third for faster memory.
 	CatalogCoreRead = 50e9
 )
 

@@ -111,9 +111,6 @@ type Peak struct {
 	ByThreads []PeakPoint `json:"by_threads,omitempty"`
 }
 
-// GapPeak is the [Gap.What] of a peak that could not be measured.
-const GapPeak = "what this machine can do"
-
 // PeakPoint is the rates of a [Peak] with another number of threads.
 type PeakPoint struct {
 	Threads        int     `json:"threads"`

@@ -40,7 +40,7 @@ func widths(name, line string, columns ...int) []Case {
 // commands returns the names of all commands, "" for none.
 func commands() []string {
 	return []string{
-		"", "diagnose", "fleet", "exporter", "rules", "mcp", "doctor", "tune", "observe", "probe", "trace", "trace roof", "history", "recover", "report", "compare",
+		"", "diagnose", "fleet", "exporter", "rules", "mcp", "doctor", "tune", "observe", "probe", "trace", "history", "recover", "report", "compare",
 		"ceiling", "demo", "replay", "catalog", "catalog check", "catalog list", "catalog show", "explain", "load", "sim", "help", "man", "version",
 		"completion",
 	}
@@ -159,7 +159,7 @@ func traceCases() []Case {
 	list = append(list,
 		Case{Name: "trace/operators-mixture-trace", Lines: []string{"trace operators-mixture.jsonl.gz --trace run.trace.json"}, Heavy: true},
 		Case{Name: "trace/saved", Lines: []string{"trace operators-mixture.jsonl.gz --save again.jsonl.gz", "trace again.jsonl.gz --json"}, Heavy: true},
-		plain("trace/refused", "trace nothing.jsonl.gz", "trace trace-dense.json", "trace slots4-cpu.gz", "trace operators.jsonl.gz --duration 3s", "trace --level other", "trace roof --json --plain x"),
+		plain("trace/refused", "trace nothing.jsonl.gz", "trace trace-dense.json", "trace slots4-cpu.gz", "trace operators.jsonl.gz --duration 3s", "trace --level other"),
 	)
 	return list
 }

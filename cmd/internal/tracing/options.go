@@ -39,7 +39,6 @@ type Options struct {
 	maxOverhead float64 // percent
 	force       bool
 	measure     bool
-	roof        bool
 
 	save, chrome, dot, html string
 
@@ -47,8 +46,8 @@ type Options struct {
 	env   func(string) (string, bool)
 	// open attaches to a runtime; nil uses the kernel.
 	open func() (Source, error)
-	// machine measures the peak of the machine.
-	machine peakMeter
+	// machine describes the machine.
+	machine func() (host, error)
 	// load starts to measure which programs use the CPUs beside a process; nil disables that.
 	load func(pid int) (loadMeter, error)
 
@@ -58,7 +57,7 @@ type Options struct {
 
 // New returns the options of a trace on this machine.
 func New(w *cli.World) *Options {
-	return &Options{env: w.Env, machine: thisMachine(), load: newLoadMeter}
+	return &Options{env: w.Env, machine: thisMachine, load: newLoadMeter}
 }
 
 // Register adds the flags of a trace.
@@ -73,8 +72,7 @@ func (o *Options) Register(g *cli.FlagGroups) {
 	f.Float64Var(&o.maxOverhead, "max-overhead", defaultOverhead, "`PERCENT` of its speed that the target may lose")
 	f.BoolVar(&o.force, "force", false, "trace whatever it costs the target")
 	f.BoolVar(&o.measure, "measure-overhead", false, "measure what tracing costs before the trace: on and off in turn for 12 s while the target decodes")
-	f.BoolVar(&o.roof, "roof", false, "measure this machine's bandwidth and arithmetic afterwards, and keep them for later traces: some seconds on all cores")
-	f.StringVar(&o.catalogFile, "catalog", "", "YAML `FILE` with further CPUs: their data sheets are the peak if none was measured")
+	f.StringVar(&o.catalogFile, "catalog", "", "YAML `FILE` with further CPUs, whose data sheets are the machine's peak")
 	o.Output.Register(g, "every operator, layer, site and reason")
 	f = g.Group("Files")
 	f.StringVar(&o.save, "save", "", "`FILE"+Suffix+"` for the recording")
@@ -144,7 +142,7 @@ func (o *Options) checkForRecording() error {
 	if !o.recording() {
 		return nil
 	}
-	for _, name := range []string{"level", "duration", "max-overhead", "force", "measure-overhead", "roof"} {
+	for _, name := range []string{"level", "duration", "max-overhead", "force", "measure-overhead"} {
 		flag := o.flags.Lookup(name)
 		if cli.OnCommandLine(flag) {
 			return cli.Usagef("--%s is for a new trace, and %s is a recording: leave it out", name, o.name)

@@ -119,9 +119,9 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 		return nil, t.failed(err)
 	}
 	t.stopRecording(ctx, k, time.Since(began))
-	if err := t.judgeBy(ctx, r, k.threads); err != nil {
-		return nil, t.failed(err)
-	}
+	var gaps []optrace.Gap
+	r.Peak, gaps = t.o.peakOf(k.threads)
+	r.Gaps = append(r.Gaps, gaps...)
 	var kept time.Duration
 	if n := len(r.Events); n > 0 {
 		kept = r.Events[n-1].At
@@ -148,21 +148,6 @@ func (t *tracing) stopRecording(ctx context.Context, k *collector, took time.Dur
 	left := r.LeftOut
 	*r = *t.soFar(k)
 	r.LeftOut = max(left, r.LeftOut)
-}
-
-// judgeBy finds the machine peak for a number of threads, which operators are compared with. It
-// detaches before measuring, so that the probes affect neither the peak nor the target.
-func (t *tracing) judgeBy(ctx context.Context, r *optrace.Recording, threads int) error {
-	if t.o.roof && ctx.Err() == nil {
-		if err := t.source.Close(); err != nil {
-			return fmt.Errorf("trace: detach: %w", err)
-		}
-		t.show.Show("measures what this machine can do")
-	}
-	var gaps []optrace.Gap
-	r.Peak, gaps = t.o.peakOf(ctx, threads)
-	r.Gaps = append(r.Gaps, gaps...)
-	return nil
 }
 
 // failed returns an error that also says where the data recorded so far is.

@@ -226,7 +226,7 @@ func TestFilesOfATraceThroughSudo(t *testing.T) {
 		t.Skip("NOT CHECKED: files that belong to who ran sudo; it needs root")
 	}
 	run := func(d *decoder, args ...string) (string, string, cli.ExitCode) {
-		return traceOn(t, steady("Example CPU 1000", "0-3"), variables("SUDO_UID", "12345", "SUDO_GID", "12346"), d, args...)
+		return traceOn(t, machineOf("Example CPU 1000"), variables("SUDO_UID", "12345", "SUDO_GID", "12346"), d, args...)
 	}
 	dir := t.TempDir()
 	if err := os.Chown(dir, 12345, 12346); err != nil {

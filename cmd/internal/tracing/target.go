@@ -67,11 +67,7 @@ func (o *Options) findProcess() (int, error) {
 	case len(meant) == 0 && o.name != "":
 		return 0, cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: no process that computes with GGML has %q in its command line; give the PID of the one that is meant%s%s", o.name, otherUsersNote(os.Geteuid()), candidateList(found)))
 	case len(meant) == 0:
-		next := "start one, or give --pid N"
-		if o.roof {
-			next += "; 'rooftop trace roof' measures the machine alone"
-		}
-		return 0, cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: no process here has a GGML runtime mapped (llama.cpp, Ollama): %s%s", next, otherUsersNote(os.Geteuid())))
+		return 0, cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: no process here has a GGML runtime mapped (llama.cpp, Ollama): start one, or give --pid N%s", otherUsersNote(os.Geteuid())))
 	}
 	return 0, cli.Usagef("%d processes here compute with GGML; say which:%s", len(meant), strings.TrimPrefix(candidateList(meant), "; these do:"))
 }

@@ -158,7 +158,7 @@ func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 // trace runs the command on a source.
 func trace(t *testing.T, d *decoder, args ...string) (stdout, stderr string, code cli.ExitCode) {
 	t.Helper()
-	return traceOn(t, steady("Example CPU 1000", "0-3"), variables(), d, args...)
+	return traceOn(t, machineOf("Example CPU 1000"), variables(), d, args...)
 }
 
 // plain replaces no-break spaces by spaces.
@@ -178,17 +178,17 @@ func variables(pairs ...string) func(string) (string, bool) {
 // call runs the command without a source.
 func call(t *testing.T, args ...string) (stdout, stderr string, code cli.ExitCode) {
 	t.Helper()
-	return traceOn(t, thisMachine(), variables(), nil, args...)
+	return traceOn(t, thisMachine, variables(), nil, args...)
 }
 
 // traceOn runs the command on a source and a machine.
-func traceOn(t *testing.T, machine peakMeter, env func(string) (string, bool), d *decoder, args ...string) (stdout, stderr string, code cli.ExitCode) {
+func traceOn(t *testing.T, machine func() (host, error), env func(string) (string, bool), d *decoder, args ...string) (stdout, stderr string, code cli.ExitCode) {
 	t.Helper()
 	return traceWithin(t.Context(), t, machine, env, d, args...)
 }
 
 // traceWithin is traceOn until a context ends.
-func traceWithin(ctx context.Context, t *testing.T, machine peakMeter, env func(string) (string, bool), d *decoder, args ...string) (stdout, stderr string, code cli.ExitCode) {
+func traceWithin(ctx context.Context, t *testing.T, machine func() (host, error), env func(string) (string, bool), d *decoder, args ...string) (stdout, stderr string, code cli.ExitCode) {
 	t.Helper()
 	var out, errs strings.Builder
 	w := &cli.World{Stdout: &out, Stderr: &errs, Env: env}
@@ -544,7 +544,7 @@ func TestTraceThatIsInterrupted(t *testing.T) {
 			cancel()
 		}
 	}
-	out, errs, _ := traceWithin(ctx, t, steady("Example CPU 1000", "0-3"), variables(), d)
+	out, errs, _ := traceWithin(ctx, t, machineOf("Example CPU 1000"), variables(), d)
 	if !regexp.MustCompile(`the rest of the 10\.0 s: after [0-9.]+ m?s of the trace, which was to take 10\.0 s, it was ended by a signal`).MatchString(strings.Join(strings.Fields(strings.ReplaceAll(out, "\u00a0", " ")), " ")) {
 		t.Errorf("said %q:\n%s", errs, out)
 	}

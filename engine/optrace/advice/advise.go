@@ -136,10 +136,8 @@ func (v *subject) adviseNothing(causes []*cause) (do, why string) {
 	switch {
 	case v.Peak.From == optrace.PeakDisturbed:
 		unknown += "other programs ran while the peak was measured."
-	case v.FindGap(optrace.GapPeak) != nil:
-		unknown += "the peak could not be measured."
 	default:
-		unknown += "the peak was not measured (rooftop trace roof)."
+		unknown += "no data sheet of the CPU is known (--catalog takes one)."
 	}
 	return "Change nothing.", unknown
 }

@@ -81,7 +81,7 @@ func (v *subject) whyNotCache() string {
 	case v.boundOfOp(flashAttention) == optrace.BoundCompute:
 		return "attention runs as one operator and is bound by computing, not by reading the cache; only a shorter context helps"
 	case !ok:
-		return "whether the cache limits attention is unknown without the machine's peak (rooftop trace roof)"
+		return "whether the cache limits attention is unknown without the machine's peak (--catalog takes the CPU's data sheet)"
 	}
 	return fmt.Sprintf("attention reads at most %s, %s of the memory bandwidth: a smaller cache would not make it faster", figure.Value(rate, "B/s"), figure.PercentSign(rate/peak))
 }

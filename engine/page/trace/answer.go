@@ -234,17 +234,15 @@ func (b *builder) bounds() string {
 			return figure.Absent + " unknown: " + noShapes + " (--level tensor reads them)"
 		}
 	}
-	const measure = "the machine peak was not measured ('rooftop trace roof' measures it)"
+	const noPeak = "the machine peak is not in the catalog (--catalog takes the CPU's data sheet)"
 	from := b.s.Peak.From
 	switch without := evidence.MaxPreempted(b.s); {
 	case len(b.s.Kinds) == 0 || from != optrace.PeakSeen && from != "":
 		return figure.Absent + " no operator could be classified"
 	case from == "" && without.OK:
-		return figure.Absent + " unknown: the threads had no CPU for " + figure.PercentSign(without.V) + " of the time, and " + measure
-	case b.gap(optrace.GapPeak) != nil:
-		return figure.Absent + " unknown: the machine peak could not be measured (see Not known)"
+		return figure.Absent + " unknown: the threads had no CPU for " + figure.PercentSign(without.V) + " of the time, and " + noPeak
 	}
-	return figure.Absent + " unknown: " + measure
+	return figure.Absent + " unknown: " + noPeak
 }
 
 // bound returns what limits a phase, or "" if unknown.

@@ -50,8 +50,8 @@ func TestBoundOfNothingIsNotNamed(t *testing.T) {
 	}{
 		"almost nothing":    {[]optrace.OperatorRow{{Phase: "decode", Time: 9999, Bytes: known, Flops: known}, {Phase: "decode", Time: 1, Bytes: known, Bound: optrace.BoundWaiting}}, "decode unknown: <0.1 % of its time has a bound, the rest is", "threads that wait"},
 		"no shapes, a wait": {[]optrace.OperatorRow{{Phase: "decode", Time: 9999}, {Phase: "decode", Time: 1, Bound: optrace.BoundWaiting}}, "operator shapes were not read", "threads that wait"},
-		"no shapes":         {[]optrace.OperatorRow{{Phase: "decode", Time: 10}}, "operator shapes were not read", "machine peak was not measured"},
-		"no roof":           {[]optrace.OperatorRow{{Phase: "decode", Time: 10, Bytes: known}}, "machine peak was not measured", "shapes"},
+		"no shapes":         {[]optrace.OperatorRow{{Phase: "decode", Time: 10}}, "operator shapes were not read", "machine peak is not in the catalog"},
+		"no roof":           {[]optrace.OperatorRow{{Phase: "decode", Time: 10, Bytes: known}}, "machine peak is not in the catalog", "shapes"},
 		"half":              {[]optrace.OperatorRow{{Phase: "decode", Time: 10}, {Phase: "decode", Time: 10, Bound: optrace.BoundWaiting}}, "decode by threads that wait", "not known"},
 	} {
 		page := &builder{s: &optrace.Summary{Kinds: c.kinds, Peak: seen, Phases: []optrace.PhaseRow{{Phase: "decode"}}}}

@@ -245,37 +245,6 @@ func positive(v float64) stat.Opt {
 	return stat.None
 }
 
-// Peak returns the page of a machine's peak by the measured numbers of threads. path is the file that
-// stores it for traces, or "".
-func Peak(cpu string, cpus int, r optrace.Peak, path string) *page.Page {
-	points := r.ByThreads
-	if len(points) == 0 {
-		points = []optrace.PeakPoint{{Threads: r.Threads, BytesPerSecond: r.BytesPerSecond, FlopsPerSecond: r.FlopsPerSecond, Int8PerSecond: r.Int8PerSecond}}
-	}
-	rate := func(head string, of func(optrace.PeakPoint) float64) page.Field[optrace.PeakPoint] {
-		return page.Right(head, page.Body, func(p optrace.PeakPoint) page.Cell { return rate(positive(of(p)), false) })
-	}
-	table := page.Tabulate(points, []page.Field[optrace.PeakPoint]{
-		page.Right("threads", page.Strong, func(p optrace.PeakPoint) page.Cell { return page.Integer(p.Threads) }),
-		rate("GB/s", func(p optrace.PeakPoint) float64 { return p.BytesPerSecond }),
-		rate("GFLOP/s", func(p optrace.PeakPoint) float64 { return p.FlopsPerSecond }),
-		rate("int8 GOP/s", func(p optrace.PeakPoint) float64 { return p.Int8PerSecond }),
-	})
-	name := cmp.Or(cpu, "this machine")
-	notes := []page.Node{page.Inset(page.Toned(page.Muted, "operations: "+measuredWith(r.FlopsOf)+"; "+measuredWith(r.Int8Of)))}
-	if path != "" {
-		notes = append(notes, page.Inset(page.Toned(page.Muted, "kept in "+path+": traces on this machine use it")))
-	}
-	return &page.Page{Title: name, Sections: []page.Section{
-		{ID: "peak", Title: name, Note: figure.Counted(cpus, "CPU") + ", " + r.From, Nodes: []page.Node{table}}, {ID: "notes", Nodes: notes},
-	}}
-}
-
-// measuredWith returns what was measured, or that nothing was.
-func measuredWith(what string) string {
-	return cmp.Or(what, figure.Absent+" not measured on this CPU")
-}
-
 // phaseLine is a row of the table of phases.
 type phaseLine struct {
 	label string
