@@ -94,13 +94,9 @@ func (r Peak) NearestShare(w Work, b Bound) float64 {
 	return memory.Max(compute).V
 }
 
-// ShareOf returns the share that w reached of the peak that bounds it. It is absent for a peak
-// that was measured beside other load: its rates are too low, so the share would be too high.
-// It is also absent above 1 if the work is estimated or the peak is [PeakSeen].
+// ShareOf returns the share that w reached of the peak that bounds it. It is absent above 1 if
+// the work is estimated or the peak is [PeakSeen].
 func (r Peak) ShareOf(w Work, b Bound, estimated bool) stat.Opt {
-	if r.From == PeakDisturbed {
-		return stat.None
-	}
 	memory, compute := r.SharesOf(w)
 	var share stat.Opt
 	switch b {

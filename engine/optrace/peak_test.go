@@ -30,34 +30,3 @@ func TestComputing(t *testing.T) {
 		t.Errorf("no rate of floats: %v, %v, want that of integers", got, int8)
 	}
 }
-
-// TestRoofWith converts a stored peak to another number of threads.
-func TestRoofWith(t *testing.T) {
-	kept := Peak{BytesPerSecond: 40, FlopsPerSecond: 800, Int8PerSecond: 1600, Threads: 8, From: PeakMeasured, MeasuredOn: "2026-11-22", ByThreads: []PeakPoint{
-		{Threads: 1, BytesPerSecond: 10, FlopsPerSecond: 100, Int8PerSecond: 200},
-		{Threads: 4, BytesPerSecond: 40, FlopsPerSecond: 400, Int8PerSecond: 800},
-		{Threads: 8, BytesPerSecond: 40, FlopsPerSecond: 800, Int8PerSecond: 1600},
-	}}
-	for threads, want := range map[int]PeakPoint{
-		0: {8, 40, 800, 1600}, 1: {1, 10, 100, 200}, 2: {2, 20, 200, 400}, 4: {4, 40, 400, 800}, 8: {8, 40, 800, 1600},
-	} {
-		r, ok := kept.WithThreads(threads)
-		if got := (PeakPoint{r.Threads, r.BytesPerSecond, r.FlopsPerSecond, r.Int8PerSecond}); !ok || got != want {
-			t.Errorf("%d threads: %v, %v, want %v", threads, got, ok, want)
-		}
-		if r.Origin() != "measured 2026-11-22 on this machine" || len(r.ByThreads) != 3 {
-			t.Errorf("%d threads: %q, %d points", threads, r.Origin(), len(r.ByThreads))
-		}
-	}
-	if r, ok := kept.WithThreads(9); ok {
-		t.Errorf("more threads than were measured: %v", r)
-	}
-	for _, from := range []string{PeakSeen, PeakDisturbed, ""} {
-		if _, ok := (Peak{BytesPerSecond: 1, Threads: 1, From: from}).WithThreads(1); ok {
-			t.Errorf("%q is a roof to compare with", from)
-		}
-	}
-	if got := (Peak{From: PeakCatalog}).Origin(); got != "catalog (est)" {
-		t.Errorf("origin %q", got)
-	}
-}

@@ -21,8 +21,7 @@ type Sockets struct {
 }
 
 // CatalogPeak returns the peak of a CPU by its data sheet, an estimate and upper bound: every
-// channel has the fastest memory, every core runs at its highest clock. It has no rates for
-// other numbers of threads, so no number of threads is advised by it.
+// channel has the fastest memory, every core runs at its highest clock.
 func CatalogPeak(c *catalog.CPU, at Sockets) Peak {
 	threads := max(at.Threads, 1)
 	cores := threads

@@ -100,15 +100,8 @@ type Peak struct {
 	Int8Of        string  `json:"int8_of,omitempty"`
 	// Threads is the number of threads that the rates are for, 0 if unknown.
 	Threads int `json:"threads" absent:"0"`
-	// From is [PeakMeasured], [PeakPlain], [PeakDisturbed], [PeakCatalog] or [PeakSeen]; "" is
-	// none.
+	// From is [PeakMeasured], [PeakCatalog] or [PeakSeen]; "" is none.
 	From string `json:"from"`
-	// MeasuredOn is the day of a measurement that was made before the trace, "2026-11-22"; ""
-	// if it was made with the trace, or not at all.
-	MeasuredOn string `json:"measured_on,omitempty"`
-	// ByThreads are the measured rates with fewer and more threads, in ascending order of
-	// threads.
-	ByThreads []PeakPoint `json:"by_threads,omitempty"`
 }
 
 // PeakPoint is the rates of a [Peak] with another number of threads.

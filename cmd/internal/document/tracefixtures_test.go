@@ -101,7 +101,7 @@ func scaledSteps(steps []traceStep, each, bytes, flops float64) []traceStep {
 // denseTrace is a model of 0.98 B parameters in Q4_0 on two threads, the second without effect.
 func denseTrace() *optrace.Summary {
 	const layers, decodes, prefills = 22, 276, 4
-	roof := optrace.Peak{BytesPerSecond: 21.4e9, FlopsPerSecond: 640e9, Threads: 2, From: "measured", ByThreads: []optrace.PeakPoint{{Threads: 1, BytesPerSecond: 18.9e9, FlopsPerSecond: 330e9}}}
+	roof := optrace.Peak{BytesPerSecond: 21.4e9, FlopsPerSecond: 640e9, Threads: 2, From: "measured"}
 	steps := []traceStep{
 		{"ffn_up", "MUL_MAT", "", "q4_0", layers, 352 * us, 6.49e6, 23.1e6}, {"ffn_gate", "MUL_MAT", "", "q4_0", layers, 349 * us, 6.49e6, 23.1e6},
 		{"ffn_out", "MUL_MAT", "", "q4_0", layers, 362 * us, 6.49e6, 23.1e6}, {"Qcur", "MUL_MAT", "", "q4_0", layers, 134 * us, 2.36e6, 8.4e6},
@@ -282,7 +282,7 @@ func interferedTrace() *optrace.Summary {
 		Elapsed: 10 * time.Second, CPUs: 2, Target: 12 * time.Second, Rooftop: 200 * ms, Kernel: 10 * ms, Others: 7500 * ms, Idle: 200 * ms,
 		Processes: []optrace.ProcessLoad{{PID: 8001, Name: "stress-ng", Time: 7400 * ms}}, CPULimit: some(1.5), Throttled: some(0),
 	}
-	s.Coverage.Dropped, s.Peak.From = 17, optrace.PeakDisturbed
+	s.Coverage.Dropped, s.Peak.From = 17, optrace.PeakSeen
 	s.Findings = append([]optrace.Finding{{
 		ID: "preempted", Severity: "bad", Title: "Another process takes the CPU", Cost: some(.39),
 		Evidence: []string{"stress-ng (PID 8001) had a CPU for 3.90 s while a compute thread could have run", "lane 0 was preempted for 40 % of the time of graphs"},

@@ -31,7 +31,6 @@ func everyFigure() *optrace.Summary {
 	all, n := &optrace.Summary{}, 0
 	numberFields(reflect.ValueOf(all).Elem(), &n)
 	all.Peak.From, all.Findings[0].Severity = "seen", "warn"
-	all.Peak.MeasuredOn = "2026-11-22"
 	for _, p := range []*string{&all.Phases[0].Phase, &all.Kinds[0].Phase, &all.Steps[0].Phase, &all.Layers[0].Phase, &all.Tokens[0].Phase, &all.Types[0].Phase} {
 		*p = "decode"
 	}
@@ -68,7 +67,7 @@ func TestTraceJSONSaysNullOfWhatWasNotMeasured(t *testing.T) {
 		Critical: []optrace.CriticalRow{{Name: "synchronisation", Thread: -1}, {Name: "ADD"}},
 		Others:   []optrace.OtherRow{{Name: "others"}},
 		Backends: []optrace.BackendRow{{Name: "CUDA0"}},
-		Peak:     optrace.Peak{From: "measured", ByThreads: []optrace.PeakPoint{{Threads: 1}}},
+		Peak:     optrace.Peak{From: "measured"},
 		Target:   optrace.Target{Sites: []optrace.Site{{Symbol: "f"}}},
 	}
 	doc := decoded(t, traceJSON(t, s))
@@ -87,7 +86,7 @@ func TestTraceJSONSaysNullOfWhatWasNotMeasured(t *testing.T) {
 	for _, path := range []string{
 		"target.pid", "target.cpus", "target.sites.0.cost_ns", "coverage.graphs", "coverage.partial_graphs",
 		"observer.hits_per_token", "observer.cost_per_hit_ns", "observer.expected_ratio", "observer.measured_ratio", "observer.measured_low", "observer.measured_high",
-		"machine_peak.bytes_per_s", "machine_peak.flops_per_s", "machine_peak.threads", "machine_peak.by_threads.0.bytes_per_s", "machine_peak.by_threads.0.flops_per_s",
+		"machine_peak.bytes_per_s", "machine_peak.flops_per_s", "machine_peak.threads",
 		"phases.0.calls", "phases.0.tokens", "phases.0.call", "phases.0.between", "phases.0.first_token",
 		"kinds.0.each", "kinds.0.sync_ns", "kinds.0.off_cpu_ns", "threads.0.thread_ids", "threads.0.wake_up",
 		"tokens.0.tokens", "tokens.0.graph_ns", "tokens.0.off_cpu_ns", "tokens.0.context",

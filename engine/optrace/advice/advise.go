@@ -32,7 +32,7 @@ func advise(v *subject, causes []*cause) optrace.Advice {
 			}
 		case v.FewGraphs() && c.remedy.kind != remedyTrace:
 			reject(c, fmt.Sprintf("the trace has fewer than %d graphs, too few to change a setting", optrace.FewestGraphs))
-		case c.remedy.gain.high.OK && c.remedy.gain.high.V < worthwhile && c.remedy.kind == remedyFlag && c.ID != tooManyThreads:
+		case c.remedy.gain.high.OK && c.remedy.gain.high.V < worthwhile && c.remedy.kind == remedyFlag:
 			reject(c, fmt.Sprintf("the gain is at most %s, less than two runs differ by", figure.PercentSign(c.remedy.gain.high.V)))
 		default:
 			open = append(open, c)
@@ -132,14 +132,7 @@ func (v *subject) adviseNothing(causes []*cause) (do, why string) {
 	case v.Peak.Known():
 		return "Change nothing.", noCost
 	}
-	unknown := noCost + " How far decode is from the machine's peak is unknown: "
-	switch {
-	case v.Peak.From == optrace.PeakDisturbed:
-		unknown += "other programs ran while the peak was measured."
-	default:
-		unknown += "no data sheet of the CPU is known (--catalog takes one)."
-	}
-	return "Change nothing.", unknown
+	return "Change nothing.", noCost + " How far decode is from the machine's peak is unknown: no data sheet of the CPU is known (--catalog takes one)."
 }
 
 // tooLittle returns why neither a decode nor a prefill is judged.

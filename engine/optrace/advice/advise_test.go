@@ -25,8 +25,6 @@ func TestAdvice(t *testing.T) {
 		make                 func(*optrace.Summary)
 		finding, flag, value string
 	}{
-		{"fewer threads", atTheRoof, "too-many-threads", "--threads", "3"},
-		{"more threads", fewThreads, "too-few-threads", "--threads", "4"},
 		{"as many threads as CPUs", crowded, "oversubscribed", "--threads", "3"},
 		{"the fast cores", unevenLanes, "sync-bound", "--threads", "3"},
 		{"half the threads", func(s *optrace.Summary) {
@@ -57,12 +55,12 @@ func TestAdvice(t *testing.T) {
 		{"figures that hold before all", both(stolen, func(s *optrace.Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--level", "tensor"},
 		{"interference that costs far more than the probes", both(stolen, heldUp(0.3)), "preempted", "", ""},
 		{"the same, where the mean token is as the median one", both(stolen, heldUp(0.3), func(s *optrace.Summary) { s.Observer.MeanGraph = 500 * time.Microsecond }), "observer-effect", "--level", "graph"},
-		{"Ollama's name", both(fewThreads, func(s *optrace.Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "too-few-threads", "num_thread", "4"},
-		{"node-llama-cpp's name", both(fewThreads, func(s *optrace.Summary) {
+		{"Ollama's name", both(crowded, func(s *optrace.Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "oversubscribed", "num_thread", "3"},
+		{"node-llama-cpp's name", both(crowded, func(s *optrace.Summary) {
 			s.Target.Command = "node server.js"
 			s.Target.Files = []optrace.File{{Role: "llama", Path: "/app/node_modules/@node-llama-cpp/linux-x64/bins/libllama.so"}}
-		}), "too-few-threads", "threads (createContext)", "4"},
-		{"no name of its own", both(fewThreads, func(s *optrace.Summary) { s.Target.Command = "/opt/mine" }), "too-few-threads", "--threads", "4"},
+		}), "oversubscribed", "threads (createContext)", "3"},
+		{"no name of its own", both(crowded, func(s *optrace.Summary) { s.Target.Command = "/opt/mine" }), "oversubscribed", "--threads", "3"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,7 +126,7 @@ func TestAdviceNamesThePriceAndTheProcess(t *testing.T) {
 		t.Errorf("the process that took the CPU is not named: %s / %q", a.Do, findings[0].Evidence)
 	}
 	s = healthy()
-	fewThreads(s)
+	crowded(s)
 	s.Target.Command = "/opt/mine"
 	if _, a = Diagnose(s); !strings.Contains(a.Why, "as in llama.cpp") {
 		t.Errorf("whose option it is is not said: %s", a.Why)

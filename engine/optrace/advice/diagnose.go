@@ -106,7 +106,7 @@ var checks = []struct {
 }{
 	{"observer-effect", findObserver}, {"events-lost", findLost}, {"uneven-graphs", findUneven},
 	{"preempted", findPreempted}, {"oversubscribed", findOversubscribed},
-	{"too-few-threads", findFewThreads}, {tooManyThreads, findManyThreads}, {"sync-bound", findSync},
+	{"sync-bound", findSync},
 	{"mmap-cold", findCold}, {"prefill-batch-too-small", findSmallBatch}, {"attention-grows", findAttention},
 	{"repacking-unused", findRepacking}, {"offload-copies", findCopies}, {"time-between-calls", findBetween},
 	{"slow-layer", findSlowLayer}, {"quantisation", findQuantisation}, {"decode-at-memory-peak", findAtPeak},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/evidence"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -28,11 +27,7 @@ func healthy() *optrace.Summary {
 		Coverage: optrace.Coverage{Seconds: 20, Detail: "barriers+sched", Events: 1e6, Graphs: 510, Partial: 2, Calls: 510,
 			OpShare: some(0.999), OpsPerToken: some(379)},
 		Observer: optrace.Observer{HitsPerToken: 3900, CostPerHit: 585 * time.Nanosecond, Expected: 0.016},
-		Peak: optrace.Peak{BytesPerSecond: 40e9, FlopsPerSecond: 400e9, Threads: 4, From: "measured", ByThreads: []optrace.PeakPoint{
-			{Threads: 1, BytesPerSecond: 20e9, FlopsPerSecond: 100e9},
-			{Threads: 2, BytesPerSecond: 32e9, FlopsPerSecond: 200e9},
-			{Threads: 4, BytesPerSecond: 40e9, FlopsPerSecond: 400e9},
-		}},
+		Peak:     optrace.Peak{BytesPerSecond: 40e9, FlopsPerSecond: 400e9, Threads: 4, From: "measured"},
 		Phases: []optrace.PhaseRow{
 			{Phase: "prefill", Calls: 10, Tokens: 3000, Call: even(10, 400*time.Millisecond), Graph: even(10, 398*time.Millisecond), Rate: some(750),
 				FirstToken: even(10, 420*time.Millisecond), Bytes: some(10e9), Flops: some(1e12), BytesRate: some(2.5e9), FlopsRate: some(250e9)},
@@ -105,15 +100,6 @@ func TestHealthyTraceHasNoFinding(t *testing.T) {
 	}
 }
 
-// atTheRoof makes decode fill the memory that four threads, and three, can read.
-func atTheRoof(s *optrace.Summary) {
-	reads(s, 38e9)
-	s.Peak.ByThreads = []optrace.PeakPoint{
-		{Threads: 1, BytesPerSecond: 30e9, FlopsPerSecond: 100e9}, {Threads: 2, BytesPerSecond: 39e9, FlopsPerSecond: 200e9},
-		{Threads: 3, BytesPerSecond: 39.8e9, FlopsPerSecond: 300e9}, {Threads: 4, BytesPerSecond: 40e9, FlopsPerSecond: 400e9},
-	}
-}
-
 func stolen(s *optrace.Summary) {
 	lanes(s, func(lane int, t *optrace.ThreadRow) {
 		t.Busy, t.Sync, t.Off, t.Preempted = stat.Some(0.6), stat.Some(0.38), stat.Some(0.01), stat.Some(0.005)
@@ -129,12 +115,6 @@ func crowded(s *optrace.Summary) {
 	lanes(s, func(_ int, t *optrace.ThreadRow) {
 		t.Busy, t.Sync, t.Off, t.Preempted = stat.Some(0.4), stat.Some(0.35), stat.Some(0.25), stat.Some(0.24)
 	})
-}
-
-func fewThreads(s *optrace.Summary) {
-	s.Threads = s.Threads[:2]
-	lanes(s, func(_ int, t *optrace.ThreadRow) { t.Busy, t.Sync = stat.Some(0.96), stat.Some(0.03) })
-	reads(s, 17e9)
 }
 
 // uneven is a server whose threads wait for CPUs, in a trace without scheduling.
@@ -204,70 +184,15 @@ func TestFindings(t *testing.T) {
 		make func(*optrace.Summary)
 		want []string
 	}{
-		{"threads above the roof", atTheRoof, []string{"too-many-threads", "decode-at-memory-peak"}},
-		{"the roof, and fewer threads read less", func(s *optrace.Summary) { reads(s, 38e9) }, []string{"decode-at-memory-peak"}},
-		{"the roof, and the rates of fewer threads not known", func(s *optrace.Summary) { reads(s, 38e9); s.Peak.ByThreads = nil }, []string{"decode-at-memory-peak"}},
-		{"the roof, and fewer threads could not compute it", func(s *optrace.Summary) {
-			atTheRoof(s)
-			decodeOf(s).FlopsRate = stat.Some(160e9)
-		}, []string{"decode-at-memory-peak"}},
-		{"the roof, and one thread unpacks too slowly for three", func(s *optrace.Summary) {
-			atTheRoof(s)
-			s.Peak.ByThreads[0].BytesPerSecond = 25e9
-		}, []string{"decode-at-memory-peak"}},
-		{"just below the roof", func(s *optrace.Summary) { atTheRoof(s); reads(s, 33.9e9) }, nil},
-		{"the trace's own best is no roof", func(s *optrace.Summary) { atTheRoof(s); s.Peak.From = "seen" }, nil},
-		{"a roof beside other load", func(s *optrace.Summary) { atTheRoof(s); s.Peak.From = optrace.PeakDisturbed }, nil},
-		{"weights in the caches", func(s *optrace.Summary) { atTheRoof(s); reads(s, 60e9) }, nil},
+		{"the roof", func(s *optrace.Summary) { reads(s, 38e9) }, []string{"decode-at-memory-peak"}},
+		{"just below the roof", func(s *optrace.Summary) { reads(s, 33.9e9) }, nil},
+		{"the trace's own best is no roof", func(s *optrace.Summary) { reads(s, 38e9); s.Peak.From = "seen" }, nil},
+		{"weights in the caches", func(s *optrace.Summary) { reads(s, 60e9) }, nil},
 		{"at the roof by bytes, and bound by computing", func(s *optrace.Summary) {
-			atTheRoof(s)
+			reads(s, 38e9)
 			s.Kinds[0].Bound = optrace.BoundCompute
 		}, nil},
-		{"a roof of other threads", func(s *optrace.Summary) { reads(s, 38e9); s.Peak.ByThreads, s.Peak.Threads = nil, 8 }, nil},
-
-		{"too few threads", fewThreads, []string{"too-few-threads"}},
-		{"few threads, and no CPU left", func(s *optrace.Summary) { fewThreads(s); s.Target.CPUs = 2 }, nil},
-		{"few threads at their roof, and little more with all", func(s *optrace.Summary) {
-			fewThreads(s)
-			reads(s, 29e9)
-			s.Peak.ByThreads[1].BytesPerSecond = 33e9
-		}, nil},
-		{"few threads at the roof of all", func(s *optrace.Summary) {
-			fewThreads(s)
-			reads(s, 35e9)
-			s.Peak.ByThreads[1].BytesPerSecond = 39e9
-		}, []string{"decode-at-memory-peak"}},
-		{"few threads, the CPUs are halves of cores", func(s *optrace.Summary) {
-			fewThreads(s)
-			s.Peak.ByThreads[2].FlopsPerSecond, s.Peak.ByThreads[2].BytesPerSecond = 205e9, 33e9
-		}, nil},
-		{"few threads that wait", func(s *optrace.Summary) {
-			fewThreads(s)
-			lanes(s, func(_ int, t *optrace.ThreadRow) { t.Busy, t.Sync = stat.Some(0.85), stat.Some(0.14) })
-		}, nil},
-		{"few threads, others are on the machine", func(s *optrace.Summary) {
-			fewThreads(s)
-			s.Others = []optrace.OtherRow{{PID: 5, Name: "make", Share: stat.Some(0.2)}}
-		}, nil},
-		{"few threads, and their waits not traced", func(s *optrace.Summary) {
-			fewThreads(s)
-			lanes(s, func(_ int, t *optrace.ThreadRow) { t.Sync = stat.None })
-		}, nil},
-		{"one thread, which waits for none", func(s *optrace.Summary) {
-			fewThreads(s)
-			s.Threads = s.Threads[:1]
-			s.Threads[0].Sync = stat.None
-			reads(s, 9e9)
-		}, []string{"too-few-threads"}},
-		{"few threads, the rates of more not known", func(s *optrace.Summary) {
-			fewThreads(s)
-			s.Peak.ByThreads = s.Peak.ByThreads[:2]
-		}, nil},
-
-		{"few threads, and scheduling not traced", func(s *optrace.Summary) {
-			fewThreads(s)
-			lanes(s, func(_ int, t *optrace.ThreadRow) { t.Off, t.Preempted = stat.None, stat.None })
-		}, nil},
+		{"a roof of other threads", func(s *optrace.Summary) { reads(s, 38e9); s.Peak.Threads = 8 }, nil},
 
 		{"tokens of very different times, and scheduling not traced", uneven, []string{"uneven-graphs"}},
 		{"the same with scheduling", func(s *optrace.Summary) {
@@ -364,12 +289,6 @@ func TestFindings(t *testing.T) {
 			}
 			s.Layers[8].Slow, s.Layers[8].Share = stat.Some(3), stat.Some(0.12)
 		}, []string{"slow-layer"}},
-		{"few threads, and small operators that take longer to start than to compute", func(s *optrace.Summary) {
-			fewThreads(s)
-			for i := range s.Kinds {
-				s.Kinds[i].Bound = optrace.BoundNeither
-			}
-		}, nil},
 		{"a first request that reads the weights", func(s *optrace.Summary) { cold(s); s.Tokens = s.Tokens[:5] }, []string{"mmap-cold"}},
 		{"a slow layer", func(s *optrace.Summary) { s.Layers[7].Slow, s.Layers[7].Share = stat.Some(2), stat.Some(0.08) }, []string{"slow-layer"}},
 		{"a layer in a larger type", func(s *optrace.Summary) { s.Layers[7].Slow = stat.Some(1.22) }, nil},
@@ -416,7 +335,7 @@ func TestFindings(t *testing.T) {
 		{"a short trace with two partial graphs", func(s *optrace.Summary) { s.Coverage.Graphs = 21 }, nil},
 
 		{"nothing at all", func(s *optrace.Summary) { *s = optrace.Summary{} }, nil},
-		{"too short", func(s *optrace.Summary) { atTheRoof(s); decodeOf(s).Graph.Count = 10 }, nil},
+		{"too short", func(s *optrace.Summary) { reads(s, 38e9); decodeOf(s).Graph.Count = 10 }, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -473,7 +392,6 @@ func FuzzDiagnose(f *testing.F) {
 	f.Add(math.NaN(), math.Inf(1), math.NaN(), math.NaN(), int64(math.MaxInt64), -3, math.Inf(-1))
 	f.Fuzz(func(t *testing.T, rate, preempted, share, sync float64, count int64, cpus int, slow float64) {
 		s := healthy()
-		atTheRoof(s)
 		reads(s, rate)
 		s.Target.CPUs = cpus
 		decodeOf(s).Graph.Count, decodeOf(s).Tokens = int(count), count
@@ -499,23 +417,6 @@ func FuzzDiagnose(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestRoofBetweenPoints checks that the peak for a number of threads that was not measured is
-// between those that were.
-func TestRoofBetweenPoints(t *testing.T) {
-	v := evidence.NewView(healthy())
-	v.Peak.Threads = 4
-	for n, want := range map[int]float64{1: 20e9, 2: 32e9, 3: 36e9, 4: 40e9} {
-		if p, ok := v.PeakPoint(n); !ok || p.BytesPerSecond != want || p.Threads != n {
-			t.Errorf("%d threads: %+v %v, want %v", n, p, ok, want)
-		}
-	}
-	for _, n := range []int{0, 5} {
-		if p, ok := v.PeakPoint(n); ok {
-			t.Errorf("%d threads, beyond what was measured: %+v", n, p)
-		}
-	}
 }
 
 // byReader attributes the time of the first other process to the reader of the trace.

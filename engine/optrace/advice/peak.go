@@ -55,7 +55,7 @@ func findQuantisation(v *subject) *cause {
 	}
 	c := newCause(severityInfo, "A smaller type of weights would be faster", stat.Some(best.Share.V*(1-w.smaller/w.bits)),
 		fmt.Sprintf("Weights of type %s (%s bits each) take %s of the decode time; %s has %s bits.", best.Type, figure.Significant(w.bits), figure.PercentSign(best.Share.V), w.name, figure.Significant(w.smaller)),
-		fmt.Sprintf("Decode reads %s, %s of the memory bandwidth (%s): fewer bytes take less time.", figure.Value(achieved, "B/s"), figure.PercentSign(achieved/peak), v.Peak.Origin()))
+		fmt.Sprintf("Decode reads %s, %s of the memory bandwidth (%s): fewer bytes take less time.", figure.Value(achieved, "B/s"), figure.PercentSign(achieved/peak), v.Peak.From))
 	c.remedy = &remedy{
 		kind: remedyModel, do: fmt.Sprintf("No flag of the runtime fixes this. Serve the model in %s instead of %s.", w.name, strings.ToUpper(best.Type)),
 		why:   fmt.Sprintf("Memory bounds decode, and each token reads all weights: %s of their bytes are saved.", figure.PercentSign(1-w.smaller/w.bits)),
@@ -69,7 +69,7 @@ func findQuantisation(v *subject) *cause {
 // findAtPeak finds a decode that reads memory at its full rate and cannot get faster.
 func findAtPeak(v *subject) *cause {
 	achieved, peak, ok := v.memoryBoundAtPeak()
-	if !ok || achieved < atPeak*v.highestPeak() {
+	if !ok {
 		return nil
 	}
 	c := newCause(severityGood, "Decode reads memory at its full rate", stat.None, v.readsAtPeak(achieved, peak), v.memoryBoundShare())
@@ -83,21 +83,9 @@ func findAtPeak(v *subject) *cause {
 
 // readsAtPeak compares the rate of decode with that of the memory.
 func (v *subject) readsAtPeak(achieved, peak float64) string {
-	return fmt.Sprintf("Decode reads %s, %s of the %s that this machine reads with %s (%s).", figure.Value(achieved, "B/s"), figure.PercentSign(achieved/peak), figure.Value(peak, "B/s"), figure.Counted(v.ThreadCount, "thread"), v.Peak.Origin())
+	return fmt.Sprintf("Decode reads %s, %s of the %s that this machine reads with %s (%s).", figure.Value(achieved, "B/s"), figure.PercentSign(achieved/peak), figure.Value(peak, "B/s"), figure.Counted(v.ThreadCount, "thread"), v.Peak.From)
 }
 
 func (v *subject) memoryBoundShare() string {
 	return fmt.Sprintf("Memory-bound operators take %s of the decode time.", figure.PercentSign(v.MemoryShare().V))
-}
-
-// highestPeak returns the highest memory rate, in bytes per second, for any number of threads
-// that have a CPU each.
-func (v *subject) highestPeak() float64 {
-	top := 0.0
-	for _, p := range v.Peak.ByThreads {
-		if p.Threads <= max(v.Target.CPUs, v.ThreadCount) {
-			top = max(top, p.BytesPerSecond)
-		}
-	}
-	return top
 }

@@ -272,20 +272,6 @@ func (v *View) LostByAll(off Spread) float64 {
 	return max(most, off.Max)
 }
 
-// Takers returns the known processes that had a thread's CPU, the tracer included, those that
-// took most first.
-func (v *View) Takers() []optrace.OtherRow {
-	list := slices.DeleteFunc(slices.Clone(v.Others), func(o optrace.OtherRow) bool { return o.Name == optrace.UnknownName || o.Name == optrace.SiblingName })
-	if r := v.Observer.Reader; r.Or(0) > 0 {
-		at := slices.IndexFunc(list, func(o optrace.OtherRow) bool { return o.Time < v.Observer.ReaderTime })
-		if at < 0 {
-			at = len(list)
-		}
-		list = slices.Insert(list, at, optrace.OtherRow{Name: optrace.OwnName, Time: v.Observer.ReaderTime, Share: r})
-	}
-	return list
-}
-
 // HadTheCPU is like Takers, without the tracer and with the target's own other threads.
 func (v *View) HadTheCPU() []optrace.OtherRow {
 	list := slices.DeleteFunc(slices.Clone(v.Others), func(o optrace.OtherRow) bool { return o.Name == optrace.UnknownName || o.IsTracer() })

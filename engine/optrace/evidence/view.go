@@ -95,9 +95,6 @@ func (v *View) Barriers() Spread { return v.Spread((*optrace.ThreadRow).InBarrie
 // Busy returns the share of time that threads compute operators.
 func (v *View) Busy() Spread { return v.Spread(func(t *optrace.ThreadRow) stat.Opt { return t.Busy }) }
 
-// Off returns the share of time that threads are off their CPUs.
-func (v *View) Off() Spread { return v.Spread(func(t *optrace.ThreadRow) stat.Opt { return t.Off }) }
-
 // PreemptedSpread returns the share of time for which threads were ready without a CPU.
 func (v *View) PreemptedSpread() Spread {
 	return v.Spread(func(t *optrace.ThreadRow) stat.Opt {

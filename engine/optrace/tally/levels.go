@@ -116,7 +116,7 @@ func changedLevel(rows []optrace.LevelRow) []optrace.Gap {
 	}
 	return []optrace.Gap{{
 		What: "all figures of all graphs",
-		Why:  "the level of detail was changed while it ran: " + strings.Join(list, ", ") + "; graphs lack what their level leaves out. A report shows the cost of tracing at " + rows[0].Detail + ", a screen the current one",
+		Why:  "the level of detail was changed while it ran: " + strings.Join(list, ", ") + "; graphs lack what their level leaves out. A report shows the cost of tracing at " + rows[0].Detail,
 	}}
 }
 

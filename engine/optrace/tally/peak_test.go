@@ -49,7 +49,7 @@ func TestPrefillOfQuantisedWeights(t *testing.T) {
 // TestCeilingByOrigin checks that a measured peak and one of the catalog give ceilings, and
 // that those that were seen, or measured beside other load, do not.
 func TestCeilingByOrigin(t *testing.T) {
-	for from, want := range map[string]bool{optrace.PeakMeasured: true, optrace.PeakPlain: true, optrace.PeakCatalog: true, optrace.PeakSeen: false, optrace.PeakDisturbed: false} {
+	for from, want := range map[string]bool{optrace.PeakMeasured: true, optrace.PeakCatalog: true, optrace.PeakSeen: false} {
 		m := newModel()
 		tally := New(m.tables)
 		decode := run(m.decoder(2, 1, 64), 1, 0, each(time.Millisecond))
@@ -79,7 +79,6 @@ func TestNoShareOfARoofThatIsTooLow(t *testing.T) {
 		share, ceiling bool
 	}{
 		{20e9, optrace.PeakMeasured, true, true},
-		{20e9, optrace.PeakDisturbed, false, false},
 		{9e9, optrace.PeakMeasured, false, false}, // faster than the memory
 	} {
 		s := tally.Summary(Settings{Peak: optrace.Peak{BytesPerSecond: c.bytes, FlopsPerSecond: 100e9, Threads: 1, From: c.from}})

@@ -219,11 +219,11 @@ func (t *Tally) namesLogits() bool {
 
 // ceiling returns the rate of tokens with every step of a phase at the machine's peak: the
 // larger of the times for moving its bytes and for computing. An unknown side of the peak is no
-// limit. There is no ceiling by PeakSeen, by PeakDisturbed, or by a rate of operations that a
+// limit. There is no ceiling by PeakSeen, or by a rate of operations that a
 // step exceeded: kernels may use instructions whose rate was not measured (AMX).
 func (t *Tally) ceiling(p optrace.Phase, r optrace.Peak) stat.Opt {
 	tokens := float64(t.phases[p].computed)
-	if tokens <= 0 || r.From == optrace.PeakSeen || r.From == optrace.PeakDisturbed {
+	if tokens <= 0 || r.From == optrace.PeakSeen {
 		return stat.None
 	}
 	seconds := 0.0

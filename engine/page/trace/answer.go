@@ -161,9 +161,9 @@ func (b *builder) phase(name string) *optrace.PhaseRow {
 }
 
 // Ceiling returns the rate that the machine peak allows a phase. It is absent if the peak is only the
-// best rate seen, or was measured next to other load.
+// best rate seen.
 func Ceiling(s *optrace.Summary, p *optrace.PhaseRow) stat.Opt {
-	if s.Peak.From == optrace.PeakSeen || s.Peak.From == optrace.PeakDisturbed {
+	if s.Peak.From == optrace.PeakSeen {
 		return stat.None
 	}
 	return p.Ceiling.Finite()
@@ -320,7 +320,7 @@ func (b *builder) peakShareText(p *optrace.PhaseRow, limit optrace.Bound) string
 		return ""
 	}
 	text := billions(rate)
-	if peak > 0 && r.From != optrace.PeakDisturbed && stat.IsFinite(peak) {
+	if peak > 0 && stat.IsFinite(peak) {
 		return text + " of" + figure.NBSP + billions(stat.Some(peak)) + figure.NBSP + unit + of + ", " + figure.PercentSign(rate.V/peak) + " of " + peakName(r)
 	}
 	return text + figure.NBSP + unit
@@ -349,7 +349,7 @@ func peakName(r *optrace.Peak) string {
 	case optrace.PeakSeen:
 		return "the best that was seen"
 	}
-	return "the machine peak, " + r.Origin()
+	return "the machine peak, " + r.From
 }
 
 // boundOf returns the bound of most of the time of a phase's operators, its share of that time, and its

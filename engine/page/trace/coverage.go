@@ -205,7 +205,7 @@ func site(s *optrace.Site) string {
 	return s.Symbol + "+" + figure.Whole(float64(s.Offset)) + prefixed(" at ", s.Instruction) + ", " + how + ", " + hit + " a hit (est)"
 }
 
-// peak returns the machine peak, in detail by the number of threads.
+// peak returns the machine peak.
 func (b *builder) peak() page.Facts {
 	f := &b.s.Peak
 	var list page.Facts
@@ -217,15 +217,11 @@ func (b *builder) peak() page.Facts {
 	if f.Threads > 0 {
 		text += " with " + figure.Counted(f.Threads, "thread")
 	}
-	origin := f.Origin()
+	origin := f.From
 	if f.From == optrace.PeakSeen {
 		origin = b.s.SeenPeak() + "; the machine may do more, and operators that read from caches can exceed it"
 	}
 	list.Add("peak", page.Muted, text+prefixed(", ", origin))
-	for _, p := range f.ByThreads {
-		text := figure.Counted(p.Threads, "thread") + ": " + peakRates(p.BytesPerSecond, p.FlopsPerSecond, p.Int8PerSecond)
-		list = append(list, page.Fact{Text: page.Toned(page.Muted, text), Detail: true})
-	}
 	return list
 }
 

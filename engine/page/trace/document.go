@@ -206,7 +206,7 @@ func (b *builder) rooflinePlot() *page.Plot {
 		if ceiling > 0 {
 			p.Desc += " and " + figure.Significant(ceiling) + " GFLOP/s of compute"
 		}
-		origin := cmp.Or(b.s.Peak.Origin(), "origin unknown")
+		origin := cmp.Or(b.s.Peak.From, "origin unknown")
 		if b.s.Peak.From == optrace.PeakSeen {
 			origin = b.s.SeenPeak()
 		}
