@@ -117,7 +117,6 @@ func SignalContext() (context.Context, func()) {
 // default the Go runtime prints all stacks, and waits without an end for whoever should read stderr.
 func endByQuit(ch chan os.Signal, stopped <-chan struct{}) {
 	quits := make(chan os.Signal, 1)
-	defer signal.Stop(quits)
 	if slices.Contains(endings(), os.Signal(syscall.SIGQUIT)) {
 		signal.Notify(quits, syscall.SIGQUIT)
 	}
@@ -125,6 +124,7 @@ func endByQuit(ch chan os.Signal, stopped <-chan struct{}) {
 	for {
 		select {
 		case <-stopped:
+			signal.Stop(quits)
 			return
 		case <-quits:
 			if handlers.Load() == 0 {
