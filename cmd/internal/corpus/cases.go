@@ -164,11 +164,6 @@ func traceCases() []Case {
 	return list
 }
 
-// label returns a name for a pair of files.
-func label(pair string) string {
-	return strings.NewReplacer(".jsonl.gz", "", ".json", "", "trace-", "", " ", "-with-").Replace(pair)
-}
-
 // runCases returns the cases for stored runs in the state directory.
 func runCases() []Case {
 	list := []Case{
