@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"time"
+	"unicode"
 )
 
 // Trace is a recorded load.
@@ -101,6 +102,8 @@ func firstByte(in *bufio.Reader) (byte, error) {
 			return 0, err
 		case b > ' ':
 			return b, in.UnreadByte()
+		case !unicode.IsSpace(rune(b)): // as in /dev/zero, which has no end
+			return 0, errors.New("this is no text")
 		}
 	}
 }

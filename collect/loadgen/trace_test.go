@@ -68,6 +68,7 @@ func TestParseTraceRefuses(t *testing.T) {
 	head := "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 	for _, tc := range []struct{ name, in, want string }{
 		{"empty", " \n", "x: the trace is empty"},
+		{"no text", "\x00\x00", "x: this is no text"},
 		{"header alone", head, "x: the trace contains no requests"},
 		{"no column", "TIMESTAMP,Tokens\n", "x:1: the header has no column of contexttokens: give TIMESTAMP,ContextTokens,GeneratedTokens, or JSON lines"},
 		{"no number", head + "2023-11-16 18:15:46,a few,4\n", `x:2: contexttokens is "a few", no whole number`},
