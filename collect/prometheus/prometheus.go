@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,8 +31,9 @@ import (
 type Options struct {
 	URL string // of its API, as http://prometheus:9090 or https://mimir/prometheus
 	// HTTPConfig is a file with TLS, credentials and headers, as that of promtool's
-	// --http.config.file; "" for none.
+	// --http.config.file, and Read reads it; "" for none.
 	HTTPConfig string
+	Read       func(path string) ([]byte, error)
 	UserAgent  string
 	// Series are the names of the engines' series to read, without the prefix; nil reads all.
 	Series []string
@@ -70,10 +72,15 @@ func Open(o Options) (*Source, error) {
 	}
 	var c config.HTTPClientConfig
 	if o.HTTPConfig != "" {
-		read, _, err := config.LoadHTTPConfigFile(o.HTTPConfig)
+		text, err := o.Read(o.HTTPConfig)
 		if err != nil {
 			return nil, fmt.Errorf("read the HTTP configuration: %w", err)
 		}
+		read, err := config.LoadHTTPConfig(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("read the HTTP configuration: %w", err)
+		}
+		read.SetDirectory(filepath.Dir(o.HTTPConfig))
 		c = *read
 	}
 	c.FollowRedirects = false // to no address that was not given

@@ -499,7 +499,7 @@ func TestHTTPConfiguration(t *testing.T) {
 	if err := os.WriteFile(file, []byte("basic_auth: {username: me, password: secret}\nhttp_headers: {X-Scope-OrgID: {values: [team-a]}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(Options{URL: server.URL + "/prometheus", HTTPConfig: file, UserAgent: "rooftop/test"})
+	s, err := Open(Options{URL: server.URL + "/prometheus", HTTPConfig: file, Read: os.ReadFile, UserAgent: "rooftop/test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -510,7 +510,7 @@ func TestHTTPConfiguration(t *testing.T) {
 	if user != "me" || password != "secret" || got.Header.Get("X-Scope-OrgID") != "team-a" || got.URL.Path != "/prometheus/api/v1/query" || got.UserAgent() != "rooftop/test" {
 		t.Errorf("%s %v", got.URL, got.Header)
 	}
-	if _, err := Open(Options{URL: server.URL, HTTPConfig: file + "x"}); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := Open(Options{URL: server.URL, HTTPConfig: file + "x", Read: os.ReadFile}); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -104,10 +104,14 @@ func (o *Options) Span(now time.Time) (prometheus.Range, error) {
 	return r, nil
 }
 
+// maxHTTPConfig limits the file of --http-config, in bytes.
+const maxHTTPConfig = 1 << 20
+
 // source returns the Prometheus server. series are the names of the series to read, nil for all. The error is a
 // usage error: it is not contacted.
 func (o *Options) source(series []string) (*prometheus.Source, error) {
-	source, err := prometheus.Open(prometheus.Options{URL: o.Prometheus, HTTPConfig: o.HTTPConfig, UserAgent: "rooftop/" + cli.Version(), Series: series, Dial: o.dial})
+	read := func(path string) ([]byte, error) { return cli.ReadFile(path, maxHTTPConfig) }
+	source, err := prometheus.Open(prometheus.Options{URL: o.Prometheus, HTTPConfig: o.HTTPConfig, Read: read, UserAgent: "rooftop/" + cli.Version(), Series: series, Dial: o.dial})
 	if err != nil {
 		return nil, cli.Usagef("--prometheus: %w", err)
 	}
