@@ -152,6 +152,12 @@ func (e *Exec) Start(ctx context.Context) error {
 	if err == nil {
 		err = e.await(ctx)
 	}
+	if err == nil && !e.same(e.process.Process) { // it has ended, and its status comes at once
+		select {
+		case <-e.process.ended:
+		case <-ctx.Done():
+		}
+	}
 	if err == nil && e.over(e.process) != "" {
 		err = errors.New(e.over(e.process))
 	}

@@ -142,9 +142,13 @@ func fakeServer() {
 		<-signals
 		os.Exit(0)
 	}
-	if fake("daemon") && os.Getenv("FAKE_DAEMON") == "" {
+	parent := os.Getenv("FAKE_DAEMON")
+	for parent != "" && strconv.Itoa(os.Getppid()) == parent { // a daemon serves once its parent has gone
+		time.Sleep(time.Millisecond)
+	}
+	if fake("daemon") && parent == "" {
 		self, _ := os.Executable()
-		child := &exec.Cmd{Path: self, Args: os.Args, Env: append(os.Environ(), "FAKE_DAEMON=1"), SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
+		child := &exec.Cmd{Path: self, Args: os.Args, Env: append(os.Environ(), fmt.Sprintf("FAKE_DAEMON=%d", os.Getpid())), SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
 		if err := child.Start(); err != nil {
 			panic(err)
 		}
