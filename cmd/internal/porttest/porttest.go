@@ -4,7 +4,6 @@ package porttest
 
 import (
 	"errors"
-	"net"
 	"net/netip"
 	"os"
 	"runtime"
@@ -33,18 +32,34 @@ func Address(t testing.TB) netip.AddrPort {
 	for range ports {
 		port := firstPort + (uint32(os.Getpid())*100+given.Add(1))%ports
 		at := netip.AddrPortFrom(host, uint16(port))
-		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", at.String())
-		if errors.Is(err, syscall.EADDRINUSE) {
+		if err := free(at); errors.Is(err, syscall.EADDRINUSE) {
 			continue
-		}
-		if err != nil {
+		} else if err != nil {
 			t.Fatal(err)
 		}
-		_ = l.Close()
 		return at
 	}
 	t.Fatalf("all %d ports of %v are in use", ports, host)
 	return netip.AddrPort{}
+}
+
+// free returns an error if a server listens at an address. It does not listen itself: a program that is being
+// started meanwhile has a copy of each socket until it is executed, and would be the server that listens there.
+func free(at netip.AddrPort) error {
+	syscall.ForkLock.RLock()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(socket)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(socket)
+	if err := syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return err
+	}
+	return syscall.Bind(socket, &syscall.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()})
 }
 
 // loopback returns the address of a test process.
