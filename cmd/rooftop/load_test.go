@@ -226,7 +226,7 @@ func TestLoadHelpIsGroupedAndFits(t *testing.T) {
 	}
 	rest := page
 	for _, s := range []string{
-		"THE OFFER", "LENGTHS", "TRACES", "INTERRUPTING", "ENVIRONMENT", "EXIT CODES", "USAGE", "EXAMPLES", "THE SERVER", "--url",
+		"THE LOAD", "LENGTHS", "TRACES", "INTERRUPTING", "ENVIRONMENT", "EXIT CODES", "USAGE", "EXAMPLES", "THE SERVER", "--url",
 		"WHEN REQUESTS COME", "--clients", "WHAT THEY ASK", "--prompt-tokens", "WHEN CLIENTS LEAVE", "RECORDED LOAD", "OUTPUT", "--slo",
 	} {
 		_, after, ok := strings.Cut(rest, s)
