@@ -16,7 +16,7 @@ const (
 // (KV > 30 % or GPU > 20 %), leaving out an absent operand. Without a GPU most loaded CPU
 // and small-context servers would count as idle, so running > 0 is enough with moving
 // tokens, or with a pool that fills: a prompt of several steps moves tokens in its last
-// (docs/decisions.md 1).
+// (docs/dev/decisions.md 1).
 func active(w *Window) bool {
 	if w.Running.Or(0) <= 0 || w.Asleep {
 		return false

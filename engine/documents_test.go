@@ -28,13 +28,14 @@ func TestDocumentsNameFilesThatExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	documents, _ := filepath.Glob("../docs/*.md")
-	for _, document := range append(documents, "../README.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md") {
+	more, _ := filepath.Glob("../docs/dev/*.md")
+	for _, document := range append(append(documents, more...), "../README.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md") {
 		text, err := os.ReadFile(document)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, match := range cited.FindAllStringSubmatch(string(text), -1) {
-			name := strings.TrimPrefix(match[1]+match[2], "../")
+			name := strings.ReplaceAll(match[1]+match[2], "../", "")
 			if strings.Contains(name, "NAME") || strings.Contains(name, "ID.") {
 				continue
 			}

@@ -37,7 +37,7 @@ const (
 // Group is the root cause that findings share. At most one finding of a group is recommended.
 type Group string
 
-// Groups (docs/decisions.md 10).
+// Groups (docs/dev/decisions.md 10).
 const (
 	GroupMemory   Group = "memory"
 	GroupSlots    Group = "slots"

@@ -45,7 +45,7 @@ type Tally struct {
 }
 
 // Significant is the standard condition: fired in at least 3 windows and in at least a quarter
-// of the evaluable ones, whether or not the rule could judge them (docs/decisions.md 40).
+// of the evaluable ones, whether or not the rule could judge them (docs/dev/decisions.md 40).
 func (t Tally) Significant() bool { return significant(t.Fired, t.Evaluable) }
 
 // significant reports whether a number of windows is enough for a rule to act on.
@@ -60,7 +60,7 @@ type Rule struct {
 	Code  string // R1..R5 or "beyond"
 	Title string
 	Group Group
-	// Impact, 1..5, is used if no gain is predicted (docs/decisions.md 10).
+	// Impact, 1..5, is used if no gain is predicted (docs/dev/decisions.md 10).
 	Impact float64
 	// Infer, if set, is called before any window is judged: it may complete facts by what the windows
 	// show.

@@ -9,7 +9,7 @@ import (
 
 // Window geometry: nine polls 250 ms apart; neighbouring windows share a poll, so a window
 // spans eight gaps, 2.0 s. With slow pages it lasts at least that long and has at least three
-// polls (docs/decisions.md 14).
+// polls (docs/dev/decisions.md 14).
 const (
 	PollInterval   = 250 * time.Millisecond
 	WindowLength   = 2 * time.Second

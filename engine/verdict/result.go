@@ -17,7 +17,7 @@ const (
 // Cause is the most likely cause of a difference, or of the lack of a verdict.
 type Cause string
 
-// Causes of a verdict (docs/decisions.md 35).
+// Causes of a verdict (docs/dev/decisions.md 35).
 const (
 	ByFlag    Cause = "flag"
 	ByTraffic Cause = "traffic"

@@ -23,7 +23,7 @@ type Report struct {
 	Outputs      []Output
 	Preemptions  int // since the previous report
 	// ComputedPrompt is the number of prompt tokens of requests that got their first token in this
-	// step, without cached tokens (New) or with them (Old): fact 25 of docs/simulator.md.
+	// step, without cached tokens (New) or with them (Old): fact 25 of docs/dev/simulator.md.
 	ComputedPrompt int
 	// PrefixQueries and PrefixHits are the numbers of tokens looked up and found since the previous
 	// report, as this generation counts them.

@@ -54,7 +54,7 @@ const mib, gib = 1 << 20, 1 << 30
 // values are assumed unless a device file overrides them.
 //
 // Fitted ones were set once, by hand, for all of: Qwen3-32B on one H100, the pool sizes of
-// docs/simulator.md 5.5, and published decode
+// docs/dev/simulator.md 5.5, and published decode
 // times of Llama 8B on one H100 (vLLM 0.19.1, short and long contexts) and on two
 // to eight A100 (gpt-fast). TestPublished shows how far other models, GPUs and
 // releases are off.
