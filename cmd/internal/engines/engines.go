@@ -1,6 +1,6 @@
 // Package engines lists the inference engines that rooftop reads, diagnoses and changes. An engine is its
 // data in the catalog (names, flags with defaults, metrics, words), its command line in engine/launch, and
-// a package under collect that reads its page and its other endpoints; docs/engines.md says how to add one.
+// a package under collect that reads its page and its other endpoints; docs/dev/engines.md says how to add one.
 package engines
 
 import (
