@@ -63,15 +63,11 @@ var indentedCommand = regexp.MustCompile(`^( {4}|\t)\s*(sudo |go |\.ci/|curl )?r
 // documents returns the paths of the documentation, from the root of the checkout.
 func documents(t *testing.T) []string {
 	t.Helper()
-	var list []string
-	for _, dir := range []string{"docs", "docs/dev"} {
-		pages, err := filepath.Glob(filepath.Join("..", "..", dir, "*.md"))
-		if err != nil || len(pages) < 3 {
-			t.Fatalf("%s: %d pages: %v", dir, len(pages), err)
-		}
-		for _, path := range pages {
-			list = append(list, dir+"/"+filepath.Base(path))
-		}
+	list, _ := filepath.Glob("../../docs/*.md")
+	dev, _ := filepath.Glob("../../docs/dev/*.md")
+	list = append(list, dev...)
+	for i, path := range list {
+		list[i] = strings.TrimPrefix(filepath.ToSlash(path), "../../")
 	}
 	return append(list, "README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md", "CHANGELOG.md")
 }
