@@ -23,9 +23,7 @@ func TestE2EDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	recordings := filepath.Join("..", "..", "testdata", "recordings")
-	files := map[string]string{
-		"run.jsonl.gz": "operators.jsonl.gz", "before.jsonl.gz": "operators.jsonl.gz", "after.jsonl.gz": "operators-after.jsonl.gz",
-	}
+	files := map[string]string{"run.jsonl.gz": "operators.jsonl.gz"}
 	for _, b := range main.CodeBlocks(t) {
 		if !b.Shell || b.NotRun != "" {
 			continue
