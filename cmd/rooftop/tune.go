@@ -142,7 +142,7 @@ func (o *tuneOptions) loopPlan(kind viewKind, l *attach.Locator, p *autopilot.Pi
 		plan.CannotApply = attach.CannotApply
 	} else {
 		past := p.Past()
-		plan.Repeats, plan.PastPredictions, plan.Start = past.Repeats, past.Predictions, past.Start
+		plan.Repeats, plan.Start = past.Repeats, past.Start
 	}
 	if plan.Auto {
 		plan.Limits, plan.Countdown = o.auto.Limits(), o.auto.Pause(kind == viewScreen)

@@ -124,7 +124,7 @@ func proposedBySearch(d *engine.Diagnosis, fix *engine.Fix) string {
 // newSearch returns the search for the current state.
 func (a *advisor) newSearch(d *engine.Diagnosis) *search.Search {
 	return &search.Search{
-		Baseline: d, Goal: a.plan.goal(), Trials: a.pastTrials(), Records: a.pastPredictions(),
+		Baseline: d, Goal: a.plan.goal(), Trials: a.pastTrials(),
 		Auto: a.plan.Auto, Allow: a.plan.Limits.Allow, RestartsLeft: a.budget.restartsLeft(),
 		PassedOver:    func(key string) bool { return a.passedOver(key, d, a.plan.Auto) || a.kept.includes(key) },
 		RestartSpread: spreadHalf(slices.Concat(a.plan.Repeats, a.baseline.noise.view())),

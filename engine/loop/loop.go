@@ -124,17 +124,6 @@ type Plan struct {
 	// Repeats are differences in log throughput between starts of one configuration of this
 	// server, from earlier runs.
 	Repeats []float64 `json:"repeats,omitempty"`
-	// PastPredictions are predictions of earlier runs on this server with their outcomes. They
-	// correct further predictions.
-	PastPredictions []PastPrediction `json:"foretold,omitempty"`
-}
-
-// PastPrediction is a prediction of the goal and its outcome, as ratios.
-type PastPrediction struct {
-	Finding        engine.FindingID
-	Flag           string
-	Low, Mid, High float64
-	Measured       float64
 }
 
 // DefaultLongest is the default of Plan.Longest.

@@ -4,10 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
-	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // Limits of the measurements taken from earlier runs. Fifty differences give a standard
@@ -27,8 +24,6 @@ type Past struct {
 	// Repeats are differences of log throughput between two starts of one
 	// configuration.
 	Repeats []float64
-	// Predictions are predictions of the output with the measured results.
-	Predictions []loop.PastPrediction
 	// Start is the duration of the longest of the latest restarts, from the intent record
 	// until the server was ready; 0 if none is known.
 	Start time.Duration
@@ -64,15 +59,8 @@ func past(records []journal.Record, now time.Time) Past {
 		if now.Sub(r.Time) > pastAge {
 			continue
 		}
-		switch r.Kind {
-		case journal.Spread:
-			if r.Log != nil && len(p.Repeats) < maxPast {
-				p.Repeats = append(p.Repeats, *r.Log)
-			}
-		case journal.Verdict:
-			if f, ok := measuredPrediction(r); ok && len(p.Predictions) < maxPast {
-				p.Predictions = append(p.Predictions, f)
-			}
+		if r.Kind == journal.Spread && r.Log != nil && len(p.Repeats) < maxPast {
+			p.Repeats = append(p.Repeats, *r.Log)
 		}
 	}
 	return p
@@ -134,27 +122,6 @@ func Managed(mode string) bool {
 
 // OutputMetric is the metric of a prediction of the output.
 const OutputMetric = "generation_tokens_per_s"
-
-// measuredPrediction returns the prediction of the output with its result from a verdict
-// record; false if the record has no complete prediction or the traffic had changed.
-func measuredPrediction(r *journal.Record) (loop.PastPrediction, bool) {
-	if r.Goal != string(verdict.Throughput) || r.Mid == nil || r.Direction == string(verdict.NotComparable) {
-		return loop.PastPrediction{}, false
-	}
-	i := slices.IndexFunc(r.Predicted, func(p journal.Predicted) bool { return p.Metric == OutputMetric })
-	if i < 0 {
-		return loop.PastPrediction{}, false
-	}
-	p := r.Predicted[i]
-	if p.Low == nil || p.Mid == nil || p.High == nil {
-		return loop.PastPrediction{}, false
-	}
-	f := loop.PastPrediction{Finding: engine.FindingID(r.Finding), Low: *p.Low, Mid: *p.Mid, High: *p.High, Measured: *r.Mid}
-	if len(r.Changes) > 0 {
-		f.Flag = r.Changes[0].Flag
-	}
-	return f, true
-}
 
 // JournalledRun is one run in the journal of its server.
 type JournalledRun struct {

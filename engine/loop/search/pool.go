@@ -248,3 +248,12 @@ func (c *crowd) gain(growth float64, slots int) roofline.Gain {
 	open.Measured.MaxNumSeqs = stat.Some(float64(slots))
 	return open.MoreKV(tokens)
 }
+
+// Preempts reports whether the pool preempts running requests more than occasionally.
+func Preempts(d *engine.Diagnosis) bool {
+	rate, done := d.Quantity("preemptions_per_s").Value, d.Quantity("requests_per_s").Value
+	return rate.Or(0) > 0 && rate.V > preemptShare*done.Or(0)
+}
+
+// preemptShare is the number of preemptions per finished request above which they cost throughput.
+const preemptShare = 0.05

@@ -22,7 +22,6 @@ type Search struct {
 	Baseline *engine.Diagnosis // of the kept configuration
 	Goal     Goal
 	Trials   []Trial
-	Records  []Record
 	// Auto means that no person approves each change: flags that alter answers must be allowed
 	// explicitly, and nothing is tried that does not justify a restart.
 	Auto  bool
@@ -166,15 +165,9 @@ func (s *Search) beyondFlags() *engine.Recommendation {
 	return r
 }
 
-// weigh corrects the prediction of a candidate by earlier outcomes, and sets its value.
+// weigh completes the prediction of a candidate, and sets its value.
 func (s *Search) weigh(c *candidate) {
 	c.Predicted = s.Goal.complete(s.Baseline, c.Predicted)
-	if fix := correctionFor(s.Records, c.Flag); fix.made > 0 {
-		c.Predicted = fix.apply(s.Goal.Metric, c.Predicted)
-		if text := fix.text(c.Flag); text != "" && Gain(s.Goal.Metric, c.Predicted).Mid.OK {
-			c.Costs = append(c.Costs[:len(c.Costs):len(c.Costs)], text)
-		}
-	}
 	b := Gain(s.Goal.Metric, c.Predicted)
 	c.gain, c.spread = b.Mid, spread(b)
 	if t, n := s.trialsWithoutVerdict(c); n > 0 && t.Effect.OK && s.Auto {
@@ -190,6 +183,16 @@ func (s *Search) weigh(c *candidate) {
 // retryFactor is the factor on the value of a change that was tried without a verdict: the reason
 // may recur, and similar changes provide more information.
 const retryFactor = 0.5
+
+const (
+	// measurementNoise is the standard deviation of the measured logarithm of a gain (scatter of
+	// restarts on both sides).
+	measurementNoise = 0.06
+	// leastWidth is the smallest half width assumed for a prediction.
+	leastWidth = 0.02
+	// z80 is the half width of an 80 % interval in standard deviations.
+	z80 = 1.2816
+)
 
 // combinedGain combines a prediction with a measurement without a verdict, weighted by their precision.
 func combinedGain(b roofline.Range, t *Trial) float64 {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -493,68 +491,6 @@ func TestSearchGoesElsewhere(t *testing.T) {
 	s.runners = []engine.Finding{{ID: engine.LowPrefixReuse, State: engine.Fired, Significant: true, Fix: fix("--enable-prefix-caching", "off", "on", math.NaN())}}
 	if r, _ := searched(s.diagnosis(t)).Next(); r == nil || r.Kind != engine.KindFlag {
 		t.Errorf("%+v", r)
-	}
-}
-
-func TestForetellCorrects(t *testing.T) {
-	record := func(flag string, shown, measured float64) Record {
-		return Record{Flag: flag, Predicted: math.Log1p(shown), HalfWidth: 0.2, Measured: math.Log1p(measured)}
-	}
-	for _, c := range []struct {
-		name        string
-		records     []Record
-		least, most float64 // bounds of the factor
-		says        string
-	}{
-		{"nothing known", nil, 1, 1, ""},
-		{"right", []Record{record("--a", 1, 1)}, 0.99, 1.01, ""},
-		{"half as much", []Record{record("--a", 3, 1)}, 0.5, 0.55, "earlier predictions of --a here were"},
-		{"twice as much", []Record{record("--a", 1, 3)}, 1.7, 2, "too low: corrected"},
-		{"another flag", []Record{record("--b", 3, 1)}, 0.5, 0.65, "earlier predictions here were"},
-		{"small gains teach little", []Record{record("--a", 0.05, 0)}, 0.9, 0.98, "8.1" + figure.NBSP + "% too high: corrected"},
-		{"never out of bounds", []Record{record("--a", 3, -0.9), record("--a", 3, -0.9)}, factorLeast, factorLeast, "too high"},
-	} {
-		got := correctionFor(c.records, "--a")
-		if got.factor < c.least || got.factor > c.most || !strings.Contains(got.text("--a"), c.says) || c.says == "" && got.text("--a") != "" {
-			t.Errorf("%s: %+v, %q", c.name, got, got.text("--a"))
-		}
-	}
-}
-
-// TestForetellStaysWithTheTruth has a model that is always a third too high, and checks that the correction
-// persists although the shown predictions are then right.
-func TestForetellStaysWithTheTruth(t *testing.T) {
-	var records []Record
-	for i := range 12 {
-		raw, truth := 0.9, 0.6
-		shown := raw * correctionFor(records, "--a").factor
-		if i > 2 && math.Abs(shown-truth) > 0.05 {
-			t.Errorf("prediction %d: %.2f, and %.2f is true", i, shown, truth)
-		}
-		records = append(records, Record{Flag: "--a", Predicted: shown, HalfWidth: 0.2, Measured: truth})
-	}
-}
-
-func TestForetellWidens(t *testing.T) {
-	off := func(by float64) (list []Record) {
-		for i := range 8 {
-			list = append(list, Record{Flag: "--a", Predicted: 0.7, HalfWidth: 0.1, Measured: 0.7 + by*float64(1-i%2*2)})
-		}
-		return list
-	}
-	wide, narrow := correctionFor(off(0.4), "--a").widen, correctionFor(off(0), "--a").widen
-	if wide < 1.5 || narrow > 0.9 {
-		t.Errorf("width %.2f after misses, %.2f without", wide, narrow)
-	}
-	p := []engine.Prediction{{Metric: MetricTokens, Unit: "ratio", Low: stat.Some(0.5), Mid: stat.Some(1), High: stat.Some(1.5)}, {Metric: predictITL, Unit: "ratio", Mid: stat.Some(0.2)}}
-	got := correction{factor: 0.5, widen: 2}.apply(verdict.Throughput, p)
-	want := []engine.Prediction{
-		{Metric: MetricTokens, Unit: "ratio", Low: stat.Some(math.Sqrt2*0.75 - 1), Mid: stat.Some(math.Sqrt2 - 1), High: stat.Some(math.Sqrt2*1.25 - 1)},
-		p[1],
-	}
-	near := cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-9 })
-	if diff := cmp.Diff(want, got, near); diff != "" {
-		t.Error(diff)
 	}
 }
 
