@@ -16,17 +16,17 @@ var data embed.FS
 // Catalog holds data about GPUs, CPUs and models. It is immutable and safe for concurrent use; With
 // returns a new one. Each part is parsed at its first use.
 type Catalog struct {
-	gpus   func() gpuIndex
+	gpus   func() index[GPU]
 	cpus   func() cpuIndex
-	models func() modelIndex
+	models func() index[Model]
 }
 
 // embedded is the catalog of the embedded files. Tests check that they are valid, so that an error
 // panics.
 var embedded = Catalog{
-	gpus:   sync.OnceValue(func() gpuIndex { return newGPUIndex(loaded[struct{ GPUs []GPU }]("gpus").GPUs, 0) }),
+	gpus:   sync.OnceValue(func() index[GPU] { return newGPUIndex(loaded[struct{ GPUs []GPU }]("gpus").GPUs, 0) }),
 	cpus:   sync.OnceValue(func() cpuIndex { return newCPUIndex(loaded[struct{ CPUs []CPU }]("cpus").CPUs, 0) }),
-	models: sync.OnceValue(func() modelIndex { return newModelIndex(loaded[struct{ Models []Model }]("models").Models, 0) }),
+	models: sync.OnceValue(func() index[Model] { return newModelIndex(loaded[struct{ Models []Model }]("models").Models, 0) }),
 }
 
 // Default returns the embedded catalog.

@@ -150,7 +150,7 @@ func (v *checker) fields(n *yaml.Node, prefix string, typ reflect.Type) map[stri
 func suggestion(name string, known map[string]reflect.Type) string {
 	best, distant := "", 4
 	for _, k := range slices.Sorted(maps.Keys(known)) {
-		if len(name) <= maxToken {
+		if len(name) <= maxCompared {
 			if d := Distance(name, k); d < distant {
 				best, distant = k, d
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // CPU is a series of CPU models with the same memory channels and vector units, as data sheets
@@ -36,22 +37,19 @@ func (c CPU) MemBandwidth() float64 {
 
 // cpuIndex holds the CPUs with their names as tokens.
 type cpuIndex struct {
-	index[CPU]
-	names [][]words // of the entry and its models
+	entries []CPU
+	names   [][][]string // tokens of the entry and its models
+	users   int          // number of a user's entries, which come first
 }
 
 func newCPUIndex(cpus []CPU, users int) cpuIndex {
-	x := cpuIndex{index: index[CPU]{kind: "CPU", title: func(c CPU) string { return c.Name }, entries: cpus, users: users}}
+	x := cpuIndex{entries: cpus, users: users}
 	for _, c := range cpus {
-		var names []words
-		var tokens []string
-		for _, name := range append([]string{c.Name}, c.Models...) {
-			w := newWords(tokenize(name))
-			names = append(names, w)
-			tokens = append(tokens, w...)
+		names := [][]string{tokenize(c.Name)}
+		for _, name := range c.Models {
+			names = append(names, tokenize(name))
 		}
 		x.names = append(x.names, names)
-		x.all = append(x.all, newWords(tokens))
 	}
 	return x
 }
@@ -69,30 +67,26 @@ func (c *Catalog) CPUs() []CPU { return slices.Clone(c.cpus().entries) }
 // none does, and ErrNoModel if the name contains no model.
 func (c *Catalog) FindCPU(name string) (CPU, error) {
 	x := c.cpus()
-	q := newWords(tokenize(name))
+	q := tokenize(name)
+	lacking := func(t string) bool { return !slices.Contains(q, t) }
 	var found []int
 	for i := range x.entries {
-		if slices.ContainsFunc(x.names[i], func(w words) bool { return len(w) > 0 && w.subsetOf(q) }) {
+		if slices.ContainsFunc(x.names[i], func(name []string) bool { return len(name) > 0 && !slices.ContainsFunc(name, lacking) }) {
 			found = append(found, i)
 		}
 	}
-	switch found = x.preferUsers(found); len(found) {
-	case 1:
+	found = preferUsers(found, x.users)
+	switch {
+	case len(found) == 1:
 		return x.entries[found[0]], nil
-	case 0:
-		return CPU{}, x.unknown(name, q)
+	case len(found) > 1:
+		err := &AmbiguousError{Kind: "CPU", Name: name}
+		for _, i := range found {
+			err.Candidates = append(err.Candidates, x.entries[i].Name)
+		}
+		return CPU{}, err
+	case !strings.ContainsAny(name, "0123456789"):
+		return CPU{}, fmt.Errorf("CPU %q is %w: it %w; describe it in a --catalog FILE", name, ErrUnknown, ErrNoModel)
 	}
-	return CPU{}, x.ambiguous(name, found)
-}
-
-// unknown returns the error for a name that matches no entry.
-func (x cpuIndex) unknown(name string, q words) error {
-	if !slices.ContainsFunc(q, hasDigit) {
-		return fmt.Errorf("CPU %q is %w: it %w; describe it in a --catalog FILE", name, ErrUnknown, ErrNoModel)
-	}
-	near := x.nearest(q)
-	if near == "" {
-		return fmt.Errorf("CPU %q is %w: describe it in a --catalog FILE", name, ErrUnknown)
-	}
-	return fmt.Errorf("CPU %q is %w (nearest: %s): describe it in a --catalog FILE", name, ErrUnknown, near)
+	return CPU{}, fmt.Errorf("CPU %q is %w: describe it in a --catalog FILE", name, ErrUnknown)
 }

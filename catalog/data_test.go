@@ -4,101 +4,8 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strconv"
 	"testing"
 )
-
-// TestGPUsAgreeWithTheTable compares the embedded GPUs with the table of the field data; cells that
-// its notes leave open are filled from the entry's source.
-func TestGPUsAgreeWithTheTable(t *testing.T) {
-	filled := map[string]bool{"NVIDIA B200 fp32_tflops": true, "NVIDIA L20 vram_gib": true, "NVIDIA H20-3e vram_gib": true}
-	rows := fieldData(t, "gpus.csv")
-	byName := make(map[string]GPU)
-	for _, g := range Default().GPUs() {
-		byName[g.Name] = g
-	}
-	if len(rows) != len(byName) {
-		t.Errorf("%d GPUs, the table has %d", len(byName), len(rows))
-	}
-	for _, row := range rows {
-		g, ok := byName[row["name_as_nvml_reports"]]
-		if !ok {
-			t.Errorf("%s: missing", row["name_as_nvml_reports"])
-			continue
-		}
-		nvlink := math.NaN()
-		if g.NVLinkGBs != nil {
-			nvlink = *g.NVLinkGBs
-		}
-		for _, c := range []struct {
-			column, field string
-			got           float64
-		}{
-			{"vram_gib", "vram_gib", g.VRAMGiB}, {"mem_bw_gb_s", "mem_bandwidth_gb_s", g.MemBandwidthGBs}, {"fp32_tflops", "fp32_tflops", g.FP32TFLOPS},
-			{"tf32_tflops_dense", "tf32_tflops", g.TF32TFLOPS}, {"fp16_bf16_tflops_dense", "bf16_tflops", g.BF16TFLOPS}, {"fp8_tflops_dense", "fp8_tflops", g.FP8TFLOPS},
-			{"int8_tops_dense", "int8_tops", g.INT8TOPS}, {"fp4_tflops_dense", "fp4_tflops", g.FP4TFLOPS}, {"nvlink_gb_s_bidir", "nvlink_gb_s", nvlink},
-			{"pcie_gen", "pcie_gen", float64(g.PCIeGen)}, {"tdp_w", "tdp_w", g.TDPW},
-		} {
-			cell := row[c.column]
-			want, err := strconv.ParseFloat(cell, 64)
-			switch {
-			case cell == "" && (c.got == 0 || math.IsNaN(c.got)):
-			case filled[g.Name+" "+c.field]:
-				if cell != "" {
-					t.Errorf("%s: the table now has %s, drop ours", g.Name, c.field)
-				}
-			case err != nil || c.got != want:
-				t.Errorf("%s: %s is %v, the table has %q", g.Name, c.field, c.got, cell)
-			}
-		}
-		if g.Vendor != row["vendor"] || g.Arch != row["arch"] {
-			t.Errorf("%s: %s, %s; the table has %s, %s", g.Name, g.Vendor, g.Arch, row["vendor"], row["arch"])
-		}
-	}
-}
-
-// TestModelsAgreeWithTheTable checks that every row of the field data is an entry with the sizes and
-// the shape of the table.
-func TestModelsAgreeWithTheTable(t *testing.T) {
-	// Recounted from the dimensions: the table truncates them to whole billions.
-	recounted := map[string]bool{"google/gemma-4-26B-A4B-it": true}
-	byID := make(map[string]Model)
-	for _, m := range Default().Models() {
-		byID[m.ID] = m
-	}
-	for _, row := range fieldData(t, "models.csv") {
-		m, ok := byID[row["hf_id"]]
-		if !ok {
-			t.Errorf("%s: missing", row["hf_id"])
-			continue
-		}
-		width := m.Intermediate
-		if m.Experts > 0 {
-			width = m.ExpertWidth
-		}
-		for _, c := range []struct {
-			column string
-			got    float64
-		}{
-			{"total_params_b", m.TotalParams / 1e9}, {"active_params_b", m.ActiveParams / 1e9}, {"num_layers", float64(m.Layers)}, {"hidden_size", float64(m.Hidden)},
-			{"num_attention_heads", float64(m.Heads)}, {"num_kv_heads", float64(m.KVHeads)}, {"head_dim", float64(m.HeadDim)}, {"intermediate_size", float64(width)},
-			{"vocab_size", float64(m.Vocab)}, {"num_experts", float64(m.Experts)}, {"experts_per_tok", float64(m.ExpertsPerToken)},
-			{"kv_lora_rank", float64(m.KVLoraRank)}, {"qk_rope_head_dim", float64(m.QKRopeHeadDim)}, {"sliding_window", float64(m.SlidingWindow)},
-			{"max_position_embeddings", float64(m.MaxPositions)},
-		} {
-			want, _ := strconv.ParseFloat(row[c.column], 64)
-			if recounted[m.ID] && slices.Contains([]string{"total_params_b", "active_params_b", "experts_per_tok"}, c.column) {
-				continue
-			}
-			if !within(c.got, want, 1e-9) {
-				t.Errorf("%s: %s is %v, the table has %q", m.ID, c.column, c.got, row[c.column])
-			}
-		}
-		if string(m.Attention) != row["attention"] {
-			t.Errorf("%s: attention %s, the table has %s", m.ID, m.Attention, row["attention"])
-		}
-	}
-}
 
 var none = math.NaN()
 
@@ -204,22 +111,6 @@ func resolve(t *testing.T, name string) []string {
 		return nil
 	}
 	return []string{g.Name}
-}
-
-// TestPublishedNamesResolve checks that the GPUs and models of published measurements are found or
-// ambiguous.
-func TestPublishedNamesResolve(t *testing.T) {
-	notHere := map[string]bool{"Intel Arc Pro B60": true}
-	for _, row := range fieldData(t, "published-results.csv") {
-		if g := row["gpu"]; !notHere[g] {
-			if got := resolve(t, g); len(got) == 0 {
-				t.Errorf("GPU %q: nothing", g)
-			}
-		}
-		if _, err := Default().FindModel(row["model"]); err != nil {
-			t.Errorf("model %q: %v", row["model"], err)
-		}
-	}
 }
 
 // TestParametersMatchDimensions recounts every model from its dimensions.

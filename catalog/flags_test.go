@@ -1,10 +1,6 @@
 package catalog
 
 import (
-	"cmp"
-	"encoding/csv"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -155,98 +151,6 @@ func TestFlagKnown(t *testing.T) {
 			t.Errorf("FlagKnown(%q, %q) = %v, %q, want %v and a note with %q", tt.flag, tt.version, got, note, tt.want, tt.note)
 		}
 	}
-}
-
-// fieldData reads a table of the field data, which is not in the repository.
-func fieldData(t *testing.T, name string) []map[string]string {
-	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "shared", "data", name))
-	if err != nil {
-		t.Skipf("NOT CHECKED: the field data are not on this machine, nothing to compare with: %v", err)
-	}
-	defer f.Close()
-	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []map[string]string
-	for _, row := range rows[1:] {
-		m := make(map[string]string, len(row))
-		for i, cell := range row {
-			m[rows[0][i]] = cell
-		}
-		out = append(out, m)
-	}
-	return out
-}
-
-func minorOf(t *testing.T, version string) string {
-	t.Helper()
-	r, ok := parseRelease(version)
-	if !ok {
-		t.Fatalf("version %q", version)
-	}
-	return r.String()
-}
-
-// TestFlagsAgreeWithThePackages compares arguments, releases and literal defaults with those extracted
-// from 25 packages of vLLM.
-func TestFlagsAgreeWithThePackages(t *testing.T) {
-	rows := fieldData(t, "vllm-flags.csv")
-	flags := make(map[string]Flag)
-	for _, f := range EngineOf(VLLM).Flags() {
-		flags[f.Name] = f
-	}
-	if len(flags) != len(rows) {
-		t.Errorf("%d arguments, the packages have %d", len(flags), len(rows))
-	}
-	compared := 0
-	for _, row := range rows {
-		name := row["argument"]
-		f, ok := flags[name]
-		if !ok {
-			t.Errorf("%s: missing", name)
-			continue
-		}
-		if got, want := cmp.Or(f.Since, "0.8"), minorOf(t, row["first_seen"]); got != want {
-			t.Errorf("%s: since %s, the packages say %s", name, got, want)
-		}
-		if got, want := cmp.Or(f.Until, "0.32"), minorOf(t, row["last_seen"]); got != want {
-			t.Errorf("%s: until %s, the packages say %s", name, got, want)
-		}
-		for part := range strings.SplitSeq(row["defaults_by_version"], " | ") {
-			version, literal, _ := strings.Cut(part, ":")
-			want, ok := plainLiteral(literal)
-			if !ok {
-				continue
-			}
-			got, note, ok := EngineOf(VLLM).FlagDefault(name, version, Hardware{})
-			if !ok || got != want {
-				t.Errorf("%s in %s: %q, %v (%s), the package says %q", name, version, got, ok, note, want)
-			}
-			compared++
-		}
-	}
-	if compared < 150 {
-		t.Errorf("only %d literal defaults compared", compared)
-	}
-}
-
-// plainLiteral reads a Python string, number or boolean.
-func plainLiteral(s string) (string, bool) {
-	switch {
-	case s == "True":
-		return "true", true
-	case s == "False":
-		return "false", true
-	case s == "''", s == "None":
-		return "", false
-	case len(s) > 2 && s[0] == '\'' && strings.IndexByte(s[1:], '\'') == len(s)-2:
-		return s[1 : len(s)-1], true
-	case s != "" && (s[0] >= '0' && s[0] <= '9' || s[0] == '-'):
-		return s, true
-	}
-	return "", false
 }
 
 // TestFlagRulesAreSound checks that every rule can apply and has a value or a note.

@@ -51,72 +51,109 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s %q fits several: %s; give one of them with --%s", e.Kind, e.Name, list, strings.ToLower(e.Kind))
 }
 
-// index holds the entries of one kind with the tokens of their names.
+// index finds the entries of one kind by their names.
 type index[E any] struct {
-	kind    string         // "GPU", "CPU" or "model"
-	title   func(E) string // name of an entry in messages
+	kind    string // "GPU" or "model"
+	names   func(E) []string
+	keys    func(name string) []string // of a name, the most exact first
 	entries []E
-	all     []words // every token of an entry's names
-	users   int     // number of a user's entries, which come first
+	byKey   map[string][]int // entries in order
+	users   int              // number of a user's entries, which come first
 }
+
+func newIndex[E any](kind string, entries []E, users int, names func(E) []string, keys func(string) []string) index[E] {
+	x := index[E]{kind: kind, names: names, keys: keys, entries: entries, byKey: map[string][]int{}, users: users}
+	for i, e := range entries {
+		for _, name := range names(e) {
+			for _, key := range keys(name) {
+				if !slices.Contains(x.byKey[key], i) {
+					x.byKey[key] = append(x.byKey[key], i)
+				}
+			}
+		}
+	}
+	return x
+}
+
+// title returns the name of an entry in messages.
+func (x *index[E]) title(i int) string { return x.names(x.entries[i])[0] }
 
 // withUser returns a user's entries, followed by those of the index that have other names, and the
 // number of a user's entries.
 func (x *index[E]) withUser(user []E) (entries []E, users int) {
-	entries = slices.Clone(user)
-	for _, e := range x.entries {
-		if !slices.ContainsFunc(user, func(u E) bool { return strings.EqualFold(x.title(u), x.title(e)) }) {
-			entries = append(entries, e)
+	return withUser(user, x.entries, func(e E) string { return x.names(e)[0] }), x.users + len(user)
+}
+
+// withUser returns a user's entries, followed by the others that have other titles.
+func withUser[E any](user, others []E, title func(E) string) []E {
+	out := slices.Clone(user)
+	for _, e := range others {
+		if !slices.ContainsFunc(user, func(u E) bool { return strings.EqualFold(title(u), title(e)) }) {
+			out = append(out, e)
 		}
 	}
-	return entries, x.users + len(user)
+	return out
+}
+
+// find returns the entries that have a name: only the user's if any of them has it.
+func (x *index[E]) find(name string) []int {
+	for _, key := range x.keys(name) {
+		if hits := preferUsers(x.byKey[key], x.users); len(hits) > 0 {
+			return hits
+		}
+	}
+	return nil
 }
 
 // preferUsers returns only the user's entries if any are among the hits, else all hits, which must
 // be in order.
-func (x *index[E]) preferUsers(hits []int) []int {
-	if n, _ := slices.BinarySearch(hits, x.users); n > 0 {
+func preferUsers(hits []int, users int) []int {
+	if n, _ := slices.BinarySearch(hits, users); n > 0 {
 		return hits[:n]
 	}
 	return hits
 }
 
-// ambiguous returns the error for a name that matches several entries.
+// ambiguous returns the error for a name that several entries have.
 func (x *index[E]) ambiguous(name string, hits []int) error {
 	err := &AmbiguousError{Kind: x.kind, Name: name}
 	for _, i := range hits {
-		err.Candidates = append(err.Candidates, x.title(x.entries[i]))
+		err.Candidates = append(err.Candidates, x.title(i))
 	}
 	return err
 }
 
-// unknown returns the error for a name that matches no entry, with the nearest ones.
-func (x *index[E]) unknown(name string, query words) error {
-	return &UnknownError{Kind: x.kind, Name: name, Nearest: x.nearest(query)}
+// unknown returns the error for a name that no entry has, with up to four whose names are the most similar.
+func (x *index[E]) unknown(name string) error {
+	out := &UnknownError{Kind: x.kind, Name: name}
+	keys := x.keys(name)
+	if len(keys) == 0 || len(keys[0]) > maxCompared {
+		return out
+	}
+	distance := make([]int, len(x.entries))
+	order := make([]int, len(x.entries))
+	for i := range order {
+		order[i], distance[i] = i, len(keys[0])
+	}
+	for key, entries := range x.byKey {
+		d := Distance(keys[0], key)
+		for _, i := range entries {
+			distance[i] = min(distance[i], d)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance[a], distance[b]) })
+	var near []string
+	for _, i := range order[:min(4, len(order))] {
+		if d := distance[i]; d <= max(1, len(keys[0])*2/5) && d <= 2*distance[order[0]] {
+			near = append(near, x.title(i))
+		}
+	}
+	out.Nearest = strings.Join(near, ", ")
+	return out
 }
 
-// words is a sorted set of tokens.
-type words []string
-
-func newWords(tokens []string) words {
-	w := words(slices.Clone(tokens))
-	slices.Sort(w)
-	return slices.Compact(w)
-}
-
-func (w words) has(token string) bool {
-	_, ok := slices.BinarySearch(w, token)
-	return ok
-}
-
-// subsetOf reports whether every token of w is in other.
-func (w words) subsetOf(other words) bool {
-	return !slices.ContainsFunc(w, func(t string) bool { return !other.has(t) })
-}
-
-func (w words) minus(other words) words {
-	return slices.DeleteFunc(slices.Clone(w), other.has)
-}
+// maxCompared bounds the length of names that are compared with all others, in bytes.
+const maxCompared = 64
 
 // tokenize splits a name into lower-case tokens of letters, digits and points between digits:
 // "H100-SXM5 (80GB)" is h100, sxm5, 80gb; "Llama-3.1" is llama, 3.1.
@@ -131,61 +168,6 @@ func tokenize(s string) []string {
 		}
 	}
 	return strings.Fields(string(rs))
-}
-
-// nearest returns the names of up to four entries whose tokens resemble the query's, best first; ""
-// if there are none.
-func (x *index[E]) nearest(query words) string {
-	type scored struct{ score, i int }
-	var all []scored
-	for i, tokens := range x.all {
-		score := 0
-		for _, q := range query {
-			best := 0
-			for _, t := range tokens {
-				best = max(best, similarity(q, t))
-			}
-			score += best
-		}
-		if score > 0 {
-			all = append(all, scored{score, i})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-	var out []string
-	for _, s := range all {
-		if len(out) == 4 || s.score*2 < all[0].score {
-			break
-		}
-		out = append(out, x.title(x.entries[s.i]))
-	}
-	return strings.Join(out, ", ")
-}
-
-// maxToken bounds the length of tokens that are compared by Distance, in bytes.
-const maxToken = 32
-
-// similarity returns the score of two tokens, 0 if they are unlike: a product or a family (h100,
-// qwen) counts more than a version or a size (3.1, 70b).
-func similarity(a, b string) int {
-	switch {
-	case a == b && (sizeToken(a) || len(a) <= 3 && a[0] >= '0' && a[0] <= '9'):
-		return 3
-	case a == b:
-		return 8
-	case len(a) > maxToken || len(b) > maxToken:
-		return 0
-	case sizeToken(a) && sizeToken(b):
-		if within(sizeParams(a), sizeParams(b), 0.2) && sizeParams(a) > 0 {
-			return 2
-		}
-		return 0
-	case len(a) >= 3 && len(b) >= 3 && Distance(a, b) == 1:
-		return 4
-	case len(a) >= 6 && len(b) >= 6 && Distance(a, b) == 2:
-		return 2
-	}
-	return 0
 }
 
 // Distance returns the Levenshtein distance of two short words: the minimum number of bytes to

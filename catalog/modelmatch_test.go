@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -63,7 +62,10 @@ func TestFindModel(t *testing.T) {
 		{"Mixtral-7B", none}, {"Qwen3-8B-VL-Embedding", none},
 
 		// Several shapes.
-		{"llama-70b", ambiguous}, {"qwen", ambiguous}, {"qwen-7b", ambiguous}, {"gemma-27b", ambiguous}, {"mistral-7b", ambiguous}, {"deepseek", ambiguous}, {"glm-4.7", "zai-org/GLM-4.7"}, {"command-r", ambiguous},
+		{"llama-70b", ambiguous}, {"qwen-7b", ambiguous}, {"gemma-27b", ambiguous}, {"mistral-7b", ambiguous}, {"glm-4.7", "zai-org/GLM-4.7"}, {"command-r", ambiguous},
+
+		// A family or a word of a name is no name.
+		{"qwen", none}, {"deepseek", none}, {"llama", none}, {"next", none}, {"/dev/zero", none}, {"small", none},
 
 		// Fine-tunes and other models that are not in the catalog.
 		{"my-company/support-bot", none}, {"NousResearch/Hermes-3-Llama-3.1-8B", none}, {"acme/Llama-3.1-8B-Instruct-my-lora", none},
@@ -103,21 +105,6 @@ func TestEveryModelFindsItself(t *testing.T) {
 					t.Errorf("FindModel(%q) = %q, %v, want %q", spelling, got.ID, err, m.ID)
 				}
 			}
-		}
-	}
-}
-
-// TestFindModelNamesWhatIsNear checks that the error for a misspelled name lists the correct one.
-func TestFindModelNamesWhatIsNear(t *testing.T) {
-	for _, tt := range []struct{ name, near string }{
-		{"acme/Llama-3.1-8B-Instruct-my-lora", "meta-llama/Llama-3.1-8B-Instruct"},
-		{"Qwen3-7B", "Qwen/Qwen3-8B"},
-		{"Phi 4 32B", "microsoft/phi-4"},
-		{"mixtrall-8x7b", "mistralai/Mixtral-8x7B-Instruct-v0.1"},
-	} {
-		_, err := Default().FindModel(tt.name)
-		if err == nil || !strings.Contains(err.Error(), tt.near) {
-			t.Errorf("FindModel(%q): %v, want %s named", tt.name, err, tt.near)
 		}
 	}
 }
@@ -180,14 +167,5 @@ func TestSeedModels(t *testing.T) {
 			t.Errorf("%s: %v and %v here, %v and %v there; listed reason %q", row.row,
 				got.TotalParams/1e9, got.ActiveParams/1e9, row.total, row.active, row.corrections)
 		}
-	}
-	if n := len(slices.Compact(slices.Sorted(func(yield func(string) bool) {
-		for _, r := range seedModels {
-			if !yield(r.row) {
-				return
-			}
-		}
-	}))); n != len(seedModels) {
-		t.Errorf("%d distinct rows of %d", n, len(seedModels))
 	}
 }

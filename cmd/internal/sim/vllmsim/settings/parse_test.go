@@ -198,7 +198,7 @@ func TestRefusals(t *testing.T) {
 		{"deepseek-ai/DeepSeek-V3.2", "not simulated: model deepseek-ai/DeepSeek-V3.2: sparse attention"},
 		{"--ssl-keyfile k", "not simulated: --ssl-keyfile (TLS)"},
 		// The simulator's own.
-		{"someone/unheard-of-7b", "model someone/unheard-of-7b is not in the catalog (nearest: meta-llama/Llama-2-7b-hf"},
+		{"someone/unheard-of-7b", "model someone/unheard-of-7b is not in the catalog; name a directory with its config.json"},
 		{"--sim-gpu A100", `argument --sim-gpu: "A100" fits several: NVIDIA A100-SXM4-80GB`},
 		{"--sim-gpu Voodoo2", `argument --sim-gpu: "Voodoo2" is not in the catalog`},
 		{"--sim-gpu H10", `argument --sim-gpu: "H10" is not in the catalog (nearest: NVIDIA H100`},
