@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -115,30 +114,4 @@ func FuzzSplit(f *testing.F) {
 			t.Fatalf("%q quoted as %s is split into %v", s, Quote(s), last)
 		}
 	})
-}
-
-// TestFuzzSeedsFromRuns adds the recorded runs, where they are at hand, to what
-// the fuzz property holds for.
-func TestFuzzSeedsFromRuns(t *testing.T) {
-	files, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "vllm-runs", "*", "vllm_command.txt"))
-	if len(files) == 0 {
-		t.Skip("NOT CHECKED: no recorded runs: ../shared/data/vllm-runs is absent")
-	}
-	for _, file := range files {
-		line, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		config, err := os.ReadFile(filepath.Join(filepath.Dir(file), "config.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := Parse(strings.Fields(string(line)), nil, config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkEdit(t, c, "max_num_seqs", "777")
-		checkEdit(t, c, "kv_cache_dtype", "auto")
-		checkEdit(t, c, "compilation_config.cudagraph_mode", "FULL")
-	}
 }

@@ -2,8 +2,6 @@ package launch
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -312,75 +310,6 @@ func TestServedModelNames(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, c.ServedModelNames()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.argv, diff)
-		}
-	}
-}
-
-// TestRecordedRuns reads the command lines and config files of real benchmark
-// runs.
-func TestRecordedRuns(t *testing.T) {
-	root := filepath.Join("..", "..", "..", "shared", "data", "vllm-runs")
-	files, _ := filepath.Glob(filepath.Join(root, "*", "vllm_command.txt"))
-	if len(files) == 0 {
-		t.Skip("no recorded runs: ../shared/data/vllm-runs is absent")
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
-			line, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			config, err := os.ReadFile(filepath.Join(filepath.Dir(file), "config.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := ParseCommand(string(line), nil, config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := c.Shell(); got != string(line) {
-				t.Errorf("unedited command line differs: %q", got)
-			}
-			if notes := c.Notes(); len(notes) > 0 {
-				t.Errorf("notes: %q", notes)
-			}
-			for _, flag := range []string{"model", "tensor_parallel_size", "kv_cache_dtype", "compilation_config.cudagraph_mode"} {
-				if _, _, ok := c.Value(flag); !ok {
-					t.Errorf("%s is absent", flag)
-				}
-			}
-			if async, from, ok := c.Bool("async_scheduling"); !ok || !async || from != ConfigFile {
-				t.Errorf("async_scheduling = %v from %s, %v", async, from, ok)
-			}
-			dir := filepath.Base(filepath.Dir(file))
-			if _, after, ok := strings.Cut(dir, "_bs"); ok {
-				want, _, _ := strings.Cut(after, "_")
-				if got, _, _ := c.Value("max_num_seqs"); got != want {
-					t.Errorf("max_num_seqs = %q, the run is named %s", got, dir)
-				}
-			}
-		})
-	}
-}
-
-// TestKnowsEveryFlag holds the grammar against the engine arguments of all
-// releases.
-func TestKnowsEveryFlag(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "vllm-flags.csv"))
-	if err != nil {
-		t.Skip("no flag table: ../shared/data/vllm-flags.csv is absent")
-	}
-	for line := range strings.Lines(string(data)) {
-		name, rest, _ := strings.Cut(line, ",")
-		if name == "argument" || strings.HasPrefix(name, "_") {
-			continue
-		}
-		k := vllm.kindOf(name)
-		if k == kindUnknown {
-			t.Errorf("%s is not in the grammar", name)
-		}
-		if isBool := strings.HasSuffix(strings.TrimSpace(rest), ":False") || strings.HasSuffix(strings.TrimSpace(rest), ":True"); isBool && k != kindBool && k != kindTrue {
-			t.Errorf("%s has a boolean default and takes a value in the grammar", name)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package roofline
 
-import "github.com/rooftop-dev/rooftop/catalog"
+import (
+	"testing"
+
+	"github.com/rooftop-dev/rooftop/catalog"
+)
 
 func nvlink(gbs float64) *float64 { return &gbs }
 
@@ -30,4 +34,22 @@ func llama8b() catalog.Model {
 
 func bf16(g catalog.GPU, m catalog.Model, tp int) Config {
 	return Config{GPU: g, Model: m, TP: tp, PP: 1, Weight: catalog.BF16, KV: catalog.BF16, Compute: catalog.BF16}
+}
+
+func mustGPU(t *testing.T, name string) catalog.GPU {
+	t.Helper()
+	g, err := catalog.Default().FindGPU(name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func mustModel(t *testing.T, name string) catalog.Model {
+	t.Helper()
+	m, err := catalog.Default().FindModel(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }

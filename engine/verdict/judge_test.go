@@ -4,22 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
-
-func TestLooksGrowToTheLast(t *testing.T) {
-	looks := Looks(20*time.Second, 5*time.Minute)
-	if looks[0] != 20*time.Second || looks[len(looks)-1] != 5*time.Minute {
-		t.Fatalf("got %v", looks)
-	}
-	for i := range looks {
-		if i > 0 && looks[i] < looks[i-1]*5/4 {
-			t.Errorf("look %d at %v follows %v", i, looks[i], looks[i-1])
-		}
-	}
-}
 
 // TestAllLooksTogetherHaveTheErrorRate follows differences of nothing from look to look, with a part of
 // their variance that no time reduces, and counts those beyond the limit of any look.

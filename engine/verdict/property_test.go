@@ -33,14 +33,6 @@ func TestSwappedSidesMirror(t *testing.T) {
 	}
 }
 
-func TestEqualInputsGiveEqualResults(t *testing.T) {
-	before, after := pair(1, saturated, 0.1)
-	a, b := Judge(&before, &after, Plan{}), Judge(&before, &after, Plan{})
-	if a.Effect != b.Effect || a.Reason != b.Reason || a.Measured != b.Measured {
-		t.Errorf("%+v\n%+v", a, b)
-	}
-}
-
 func TestLivesHaveNoOrder(t *testing.T) {
 	one, after := pair(2, saturated, 0.08)
 	two, _ := pair(3, saturated, 0)
@@ -88,9 +80,6 @@ func TestSlotsThatGainAreBetter(t *testing.T) {
 	got := Judge(&Side{Incarnations: []Incarnation{before}}, &Side{Incarnations: []Incarnation{after}}, Plan{Spread: Widen(nil), Touch: Touch{Batch: true}, Look: 3, Looks: 8})
 	if got.Direction != Better || !got.Settled {
 		t.Errorf("got %s: %s", got.Direction, got.Reason)
-	}
-	if c := classic(before, after); c != Worse {
-		t.Errorf("classic says %s; the case is to show where the two differ", c)
 	}
 }
 

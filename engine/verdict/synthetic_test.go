@@ -190,8 +190,7 @@ func poisson(r *rand.Rand, mean float64) float64 {
 // outcome is a judged trial.
 type outcome struct {
 	Result
-	took    time.Duration
-	classic Direction
+	took time.Duration
 }
 
 // trial judges two servers like the loop: at the fixed looks, up to the first one that is settled.
@@ -205,30 +204,10 @@ func trial(r *rand.Rand, before, after *server, known time.Duration, p Plan) out
 		p.Look, p.Last = i, i == len(looks)-1
 		a := full[:int(at/piece)]
 		if res := Judge(b, &Side{Incarnations: []Incarnation{a}}, p); res.Settled {
-			return outcome{res, at, classic(b.Incarnations[0], full)}
+			return outcome{res, at}
 		}
 	}
 	panic("the last look settles")
-}
-
-// classic returns the documented direction on the same data, from twenty seconds of each side: points of efficiency
-// per running request, which is 40 % before.
-func classic(before, after Incarnation) Direction {
-	each := func(l Incarnation) float64 {
-		tokens, running := 0.0, 0.0
-		for i := range l[:10] {
-			tokens += l[i].Tokens.V
-			running += l[i].Running.V
-		}
-		return tokens / running
-	}
-	switch points := 40 * (each(after)/each(before) - 1); {
-	case points > 2:
-		return Better
-	case points < -5:
-		return Worse
-	}
-	return Plateau
 }
 
 // repeats returns the differences that Widen gets for a server after k restarts.

@@ -28,23 +28,21 @@ func pairs(few int) (n int, table bool) {
 
 // tally counts verdicts.
 type tally struct {
-	n           int
-	by, classic map[Direction]int
-	seconds     float64
+	n       int
+	by      map[Direction]int
+	seconds float64
 }
 
 func (t *tally) share(d Direction) float64 { return float64(t.by[d]) / float64(t.n) }
 
 func (t *tally) String() string {
-	classic := func(d Direction) float64 { return 100 * float64(t.classic[d]) / float64(t.n) }
-	return fmt.Sprintf("better %5.1f  worse %5.1f  plateau %5.1f  inconclusive %5.1f  not comparable %5.1f  %4.0f s | classic better %5.1f  worse %5.1f",
-		100*t.share(Better), 100*t.share(Worse), 100*t.share(Plateau), 100*t.share(Inconclusive), 100*t.share(NotComparable),
-		t.seconds/float64(t.n), classic(Better), classic(Worse))
+	return fmt.Sprintf("better %5.1f  worse %5.1f  plateau %5.1f  inconclusive %5.1f  not comparable %5.1f  %4.0f s",
+		100*t.share(Better), 100*t.share(Worse), 100*t.share(Plateau), 100*t.share(Inconclusive), 100*t.share(NotComparable), t.seconds/float64(t.n))
 }
 
 // many judges n pairs, each with its own seed.
 func many(n int, seed uint64, one func(*rand.Rand) outcome) *tally {
-	t := &tally{n: n, by: map[Direction]int{}, classic: map[Direction]int{}}
+	t := &tally{n: n, by: map[Direction]int{}}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	work := make(chan uint64)
@@ -54,7 +52,6 @@ func many(n int, seed uint64, one func(*rand.Rand) outcome) *tally {
 				res := one(rand.New(rand.NewPCG(seed, i)))
 				mu.Lock()
 				t.by[res.Direction]++
-				t.classic[res.classic]++
 				t.seconds += res.took.Seconds()
 				mu.Unlock()
 			}
@@ -139,8 +136,7 @@ func TestEqualServersAreSeldomToldApart(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%v/%s/%v", s, k.name, restart), func(t *testing.T) {
 					for _, d := range disturbances {
-						before, after := usual(s, d.before), usual(s, d.after)
-						before.bare, after.bare = true, true
+						before, after := bareServer(s, d.before, 0), bareServer(s, d.after, 0)
 						got := many(n, 1, func(r *rand.Rand) outcome {
 							length := [...]time.Duration{20, 60, 300}[r.IntN(3)] * time.Second
 							b, a, sd := before, after, restartsOf(r, restart)
@@ -197,9 +193,7 @@ func TestEffectsAreFound(t *testing.T) {
 			continue
 		}
 		for _, gain := range gains {
-			c.noise.restart = c.restart
-			before, after := usual(saturated, c.noise), usual(saturated, c.noise)
-			before.bare, after.bare = true, true
+			before, after := bareServer(saturated, c.noise, c.restart), bareServer(saturated, c.noise, c.restart)
 			after.speed = 1 + gain
 			got := many(n, 2, func(r *rand.Rand) outcome {
 				return trial(r, &before, &after, 300*time.Second, Plan{Spread: c.spread(r)})
@@ -216,9 +210,9 @@ func TestEffectsAreFound(t *testing.T) {
 	}
 }
 
-// TestOtherTrafficIsNoEffect judges equal servers under different loads, and servers that a change made faster or slower
-// under a different load. A verdict that contradicts the truth is an error in both cases.
-func TestOtherTrafficIsNoEffect(t *testing.T) {
+// otherTraffic judges equal servers, and servers that a change made faster or slower, where those after the change have
+// other traffic. A verdict that contradicts the truth is an error.
+func otherTraffic(t *testing.T, seed uint64, judge func(r *rand.Rand, before, after *server) outcome) {
 	n, table := pairs(10)
 	for _, s := range [...]shape{saturated, room, open} {
 		wrong, all := 0, 0
@@ -236,13 +230,10 @@ func TestOtherTrafficIsNoEffect(t *testing.T) {
 			{"hits 30 to 0 %", func(v *server) { v.hit = 0 }},
 		} {
 			for _, gain := range []float64{-0.15, 0, 0.15} {
-				before, after := usual(s, quiet10), usual(s, quiet10)
-				before.bare, after.bare = true, true
+				before, after := bareServer(s, quiet10, 0), bareServer(s, quiet10, 0)
 				c.change(&after)
 				after.speed = 1 + gain
-				got := many(n, 3, func(r *rand.Rand) outcome {
-					return trial(r, &before, &after, 120*time.Second, Plan{})
-				})
+				got := many(n, seed, func(r *rand.Rand) outcome { return judge(r, &before, &after) })
 				if gain <= 0 {
 					wrong += got.by[Better]
 				}
@@ -259,4 +250,17 @@ func TestOtherTrafficIsNoEffect(t *testing.T) {
 			t.Errorf("%v: %d of %d verdicts are wrong", s, wrong, all)
 		}
 	}
+}
+
+func TestOtherTrafficIsNoEffect(t *testing.T) {
+	otherTraffic(t, 3, func(r *rand.Rand, before, after *server) outcome {
+		return trial(r, before, after, 120*time.Second, Plan{})
+	})
+}
+
+// TestAnUnevenBalancerIsNoEffect gives the server with the change other traffic than its siblings.
+func TestAnUnevenBalancerIsNoEffect(t *testing.T) {
+	otherTraffic(t, 23, func(r *rand.Rand, before, after *server) outcome {
+		return pairedTrial(r, before, after, 3, &restless, knowsNone, Plan{})
+	})
 }
