@@ -146,29 +146,3 @@ func TestParametersMatchDimensions(t *testing.T) {
 		t.Errorf("only %d models counted", counted)
 	}
 }
-
-// TestCacheBytes compares the bytes of cache per token with the literature on known models, at 2 bytes
-// per element.
-func TestCacheBytes(t *testing.T) {
-	for _, tt := range []struct {
-		id   string
-		want float64
-	}{
-		{"meta-llama/Llama-3.1-8B-Instruct", 131072}, {"meta-llama/Llama-3.3-70B-Instruct", 327680}, {"Qwen/Qwen3-8B", 147456}, {"Qwen/Qwen3-32B", 262144},
-		{"Qwen/Qwen3-30B-A3B", 98304}, {"deepseek-ai/DeepSeek-V3", 70272}, {"openai/gpt-oss-120b", 36864}, {"google/gemma-3-27b-it", 81920},
-		{"Qwen/Qwen3-Next-80B-A3B-Instruct", 24576},
-	} {
-		m, err := Default().FindModel(tt.id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		full, _, _ := m.CacheLayers()
-		width := 2 * m.KVHeads * m.HeadDim
-		if m.Attention == AttentionMLA {
-			width = m.KVLoraRank + m.QKRopeHeadDim
-		}
-		if got := float64(full*width) * BF16.Bytes(); got != tt.want {
-			t.Errorf("%s: %v bytes a token, want %v", tt.id, got, tt.want)
-		}
-	}
-}

@@ -4,31 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-// TestMetricKeys fixes the keys, which collect/vllm maps to its readings.
-func TestMetricKeys(t *testing.T) {
-	want := map[MetricKind]string{
-		KindGauge: "running waiting waiting_capacity waiting_deferred swapped kv_usage cpu_kv_usage engine_sleep_state max_num_seqs prefix_hit_rate lora_requests",
-		KindCounter: "prompt_tokens prompt_tokens_cached prompt_tokens_by_source generation_tokens request_success preemptions prefix_queries prefix_hits " +
-			"external_queries external_hits spec_drafts spec_draft_tokens spec_accepted admission_rejections",
-		KindHistogram: "ttft itl tpot e2e queue prefill decode inference prompt_len output_len iteration_tokens",
-	}
-	got := make(map[MetricKind][]string)
-	for _, m := range EngineOf(VLLM).Metrics() {
-		got[m.Kind] = append(got[m.Kind], m.Key)
-	}
-	for kind, keys := range want {
-		if diff := cmp.Diff(strings.Fields(keys), got[kind]); diff != "" {
-			t.Errorf("%ss (-want +got):\n%s", kind, diff)
-		}
-	}
-	if len(got) != len(want) {
-		t.Errorf("kinds %v", got)
-	}
-}
 
 func TestMetricsAreComplete(t *testing.T) {
 	seen := make(map[string]bool)

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -79,30 +78,6 @@ func TestDocumentedLimits(t *testing.T) {
 			if _, ok := limits[name]; !ok {
 				t.Errorf("%s: %s is called documented and is not", id, name)
 			}
-		}
-	}
-	confidence := map[engine.FindingID][]string{
-		engine.UnderBatching: {"0.8", "0.5"}, engine.KVPressure: {"0.95", "0.85", "0.7"}, engine.KVAdmission: {"0.85"},
-		engine.LowPrefixReuse: {"0.9"}, engine.OOMRisk: {"0.95", "0.9", "0.6"}, engine.ConcurrencySaturation: {"0.9", "0.6", "0.7"},
-	}
-	for id, values := range confidence {
-		e, _ := explain(id)
-		if len(e.Confidence) != len(values) {
-			t.Errorf("%s: %d confidences, want %d", id, len(e.Confidence), len(values))
-			continue
-		}
-		for i, v := range values {
-			if got, _, _ := strings.Cut(e.Confidence[i], " "); got != v {
-				t.Errorf("%s: confidence %q, want %s", id, e.Confidence[i], v)
-			}
-		}
-	}
-	if !strings.Contains(standardGate, "3 windows") || !strings.Contains(standardGate, "25 %") {
-		t.Errorf("the standard gate reads %q", standardGate)
-	}
-	for fired, significant := range map[int]bool{2: false, 3: true} {
-		if got := (engine.Tally{Fired: fired, Evaluable: 12}).Significant(); got != significant {
-			t.Errorf("%d of 12 windows: significant %t", fired, got)
 		}
 	}
 }

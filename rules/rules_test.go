@@ -350,39 +350,14 @@ func TestAQuietServerFiresNothing(t *testing.T) {
 	}
 }
 
-func TestEveryRuleIsThere(t *testing.T) {
-	want := map[engine.FindingID]struct {
-		code   string
-		group  engine.Group
-		impact float64
-	}{
-		engine.UnderBatching: {"R1", engine.GroupLoad, 3}, engine.KVPressure: {"R2", engine.GroupMemory, 5},
-		engine.KVAdmission: {"R2", engine.GroupMemory, 4}, engine.LowPrefixReuse: {"R3", engine.GroupReuse, 2},
-		engine.OOMRisk: {"R4", engine.GroupMemory, 5}, engine.ConcurrencySaturation: {"R5", engine.GroupSlots, 4},
-		engine.TokenBudget: {"beyond", engine.GroupSlots, 3}, engine.Stuck: {"beyond", engine.GroupHost, 5},
-		engine.SlowSteps: {"beyond", engine.GroupHost, 4}, engine.FrontEnd: {"beyond", engine.GroupHost, 3},
-		engine.PowerLimit: {"beyond", engine.GroupHardware, 2}, engine.DPImbalance: {"beyond", engine.GroupLoad, 2},
-		engine.PrefillInterference: {"beyond", engine.GroupSlots, 1}, engine.LoRASlots: {"beyond", engine.GroupSlots, 4},
-	}
+func TestEveryRuleIsWhole(t *testing.T) {
 	for _, r := range All() {
-		w, ok := want[r.ID]
-		if !ok {
-			t.Errorf("unexpected rule %q", r.ID)
-			continue
-		}
-		if r.Code != w.code || r.Group != w.group || r.Impact != w.impact {
-			t.Errorf("%s: code %s group %s impact %v, want %s %s %v", r.ID, r.Code, r.Group, r.Impact, w.code, w.group, w.impact)
-		}
 		if (r.Check == nil) == (r.Once == nil) {
 			t.Errorf("%s: exactly one of Check and Once must be set", r.ID)
 		}
 		if (len(r.Overrides) > 0) != (r.While != "") {
 			t.Errorf("%s: it overrides %v while %q", r.ID, r.Overrides, r.While)
 		}
-		delete(want, r.ID)
-	}
-	for id := range want {
-		t.Errorf("no rule %q", id)
 	}
 }
 

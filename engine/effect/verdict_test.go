@@ -114,20 +114,3 @@ func TestPredictionOfAGoal(t *testing.T) {
 		t.Error("an effect of -61 to +203 % tests a prediction")
 	}
 }
-
-// The judged values replace those of the diagnoses, which cover other periods; what was not judged has none.
-func TestMeasuredMetrics(t *testing.T) {
-	p := proved("", 0.1, 0.2, 0.3)
-	p.Measures = []verdict.Measure{{Metric: verdict.MetricTTFT, Quantile: 0.99, Before: stat.Some(2), After: stat.Some(1), Known: true, Change: verdict.Interval{Low: -0.6, Mid: -0.5, High: -0.4}}}
-	d := Delta{Verdict: p.Result, Metrics: []MetricDelta{
-		{Name: "ttft_p99_s", Before: engine.Quantity{Value: stat.Some(2.2), Unit: "s"}, After: engine.Quantity{Value: stat.Some(1.3), Unit: "s"}, Change: stat.Some(-0.4)},
-		{Name: "ttft_mean_s", Before: engine.Quantity{Value: stat.Some(1)}, After: engine.Quantity{Value: stat.Some(0.9)}, Change: stat.Some(-0.1)},
-	}}
-	got := d.MeasuredMetrics()
-	if got[0].Before.Value.V != 2 || got[0].After.Value.V != 1 || got[0].Change.V != -0.5 || got[0].Before.Unit != "s" || got[1].Before.Value.OK || got[1].After.Value.OK || got[1].Change.OK {
-		t.Errorf("got %+v", got)
-	}
-	if d.Metrics[0].Change.V != -0.4 {
-		t.Error("the delta itself was changed")
-	}
-}

@@ -97,12 +97,10 @@ func (c *clumsy) look() {
 		now := c.server.args
 		same := func(life string) bool { return strings.HasSuffix(life, now) }
 		if !slices.ContainsFunc(c.lives[:len(c.lives)-1], same) {
-			c.dump()
-			c.t.Fatalf("noise of %q, which never ran before: %q", now, c.lives)
+			c.fatalf("noise of %q, which never ran before: %q", now, c.lives)
 		}
 		if math.Abs(e.Log.V) > 0.2 {
-			c.dump()
-			c.t.Fatalf("noise of %v: no restart changes that much here", e.Log.V)
+			c.fatalf("noise of %v: no restart changes that much here", e.Log.V)
 		}
 	}
 }
@@ -143,17 +141,14 @@ func TestAutoWhateverHappens(t *testing.T) {
 			break
 		}
 		if c.done == nil {
-			c.dump()
-			t.Fatalf("seed %d: not ended after %v; phase %d, %q", seed, c.now, c.loop.Snapshot().Phase, c.loop.Snapshot().Progress.Text)
+			c.fatalf("seed %d: not ended after %v; phase %d, %q", seed, c.now, c.loop.Snapshot().Phase, c.loop.Snapshot().Progress.Text)
 		}
 		if c.starts > most {
-			c.dump()
-			t.Fatalf("seed %d: %d restarts, allowed are %d", seed, c.starts, most)
+			c.fatalf("seed %d: %d restarts, allowed are %d", seed, c.starts, most)
 		}
 		said := c.done.ExitCode == 1 || c.done.ExitCode == 5 || c.byHand > 0 && c.now-c.byHand < 30*time.Second
 		if c.server.args != c.kept && !said {
-			c.dump()
-			t.Fatalf("seed %d: %q runs, %q is kept; exit %d: %s", seed, c.server.args, c.kept, c.done.ExitCode, c.done.Reason)
+			c.fatalf("seed %d: %q runs, %q is kept; exit %d: %s", seed, c.server.args, c.kept, c.done.ExitCode, c.done.Reason)
 		}
 		if strings.TrimSpace(c.done.Reason) == "" {
 			t.Errorf("seed %d: no reason", seed)

@@ -15,9 +15,7 @@ import (
 // autoRun is an automatic run on a server with four slots for 32 clients.
 func autoRun(t *testing.T, alter ...func(*loop.Plan)) *rig {
 	t.Helper()
-	r := newRig(t, "--max-num-seqs 4", append([]func(*loop.Plan){auto, quiet}, alter...)...)
-	r.step(loop.Begin{})
-	return r
+	return begun(t, "--max-num-seqs 4", append([]func(*loop.Plan){auto, quiet}, alter...)...)
 }
 
 // ends runs the loop to its end and checks the invariants.
@@ -25,8 +23,7 @@ func (r *rig) ends(within time.Duration) *loop.Finished {
 	r.t.Helper()
 	r.run(within)
 	if r.done == nil {
-		r.dump()
-		r.t.Fatalf("not ended within %v; phase %d, %s", within, r.loop.Snapshot().Phase, r.loop.Snapshot().Progress.Text)
+		r.fatalf("not ended within %v; phase %d, %s", within, r.loop.Snapshot().Phase, r.loop.Snapshot().Progress.Text)
 	}
 	return r.done
 }
@@ -35,8 +32,7 @@ func (r *rig) ends(within time.Duration) *loop.Finished {
 func (r *rig) atRest(args string) {
 	r.t.Helper()
 	if r.server.args != serve+" "+args || r.kept != r.server.args || r.server.down {
-		r.dump()
-		r.t.Errorf("%q runs (down %v), %q is kept, want %q", r.server.args, r.server.down, r.kept, args)
+		r.errorf("%q runs (down %v), %q is kept, want %q", r.server.args, r.server.down, r.kept, args)
 	}
 }
 
@@ -57,8 +53,7 @@ func TestAutoKeepsWhatIsBetter(t *testing.T) {
 	r.atRest("--max-num-seqs 32")
 	it := r.last()
 	if f.ExitCode != 0 || it.End != loop.IterationKept || it.Predicted == nil || it.Downtime < 2*time.Second || it.Downtime > 6*time.Second {
-		r.dump()
-		t.Errorf("exit %d, %q, down %v", f.ExitCode, it.End, it.Downtime)
+		r.errorf("exit %d, %q, down %v", f.ExitCode, it.End, it.Downtime)
 	}
 	if !f.GainKnown || f.GainWithin.Low < 3 || f.Gain.V < f.GainWithin.Low || f.Gain.V > f.GainWithin.High || f.Downtime != it.Downtime {
 		t.Errorf("gain %v in %+v, down %v", f.Gain, f.GainWithin, f.Downtime)
@@ -79,8 +74,7 @@ func TestAutoGoesOnAfterAChangeThatTouchedNothing(t *testing.T) {
 	f := r.ends(30 * time.Minute)
 	r.atRest("--max-num-seqs 4")
 	if f.Restarts != 0 || r.loop.Snapshot().Limits.UsedStarts != 0 || r.starts != 0 {
-		r.dump()
-		t.Errorf("%d restarts, %+v, the hands made %d", f.Restarts, r.loop.Snapshot().Limits, r.starts)
+		r.errorf("%d restarts, %+v, the hands made %d", f.Restarts, r.loop.Snapshot().Limits, r.starts)
 	}
 	if len(r.loop.Snapshot().Noise) > 0 || r.last().End != loop.IterationBroken {
 		t.Errorf("noise %v, %+v", r.loop.Snapshot().Noise, r.last())
@@ -113,8 +107,7 @@ func TestAutoGoesBackFromWhatIsWorse(t *testing.T) {
 	r.atRest("--max-num-seqs 4")
 	it := r.loop.Snapshot().Iterations[0]
 	if it.End != loop.IterationReverted || it.Delta.Direction != verdict.Worse || f.Gain.OK {
-		r.dump()
-		t.Errorf("%q, gain %v", it.End, f.Gain)
+		r.errorf("%q, gain %v", it.End, f.Gain)
 	}
 	if noise := r.loop.Snapshot().Noise; len(noise) == 0 || noise[0] > 0.05 || noise[0] < -0.05 {
 		t.Errorf("noise %v: the way back is a repeat", noise)
@@ -195,8 +188,7 @@ func TestAFailingChange(t *testing.T) {
 			r.atRest("--max-num-seqs 4")
 			it := r.loop.Snapshot().Iterations[0]
 			if it.End != c.end || !strings.Contains(it.Failure, c.failure) {
-				r.dump()
-				t.Errorf("%q: %q", it.End, it.Failure)
+				r.errorf("%q: %q", it.End, it.Failure)
 			}
 			for _, other := range r.loop.Snapshot().Iterations[1:] {
 				if slices.Equal(other.Changes, it.Changes) {
@@ -243,8 +235,7 @@ func TestLimits(t *testing.T) {
 			r := autoRun(t, func(p *loop.Plan) { p.Limits = c.limits })
 			f := r.ends(30 * time.Minute)
 			if r.starts != c.starts || f.ExitCode != c.code || !strings.Contains(plain(f.Reason), c.reason) {
-				r.dump()
-				t.Errorf("%d starts, exit %d: %s", r.starts, f.ExitCode, f.Reason)
+				r.errorf("%d starts, exit %d: %s", r.starts, f.ExitCode, f.Reason)
 			}
 		})
 	}
@@ -318,16 +309,14 @@ func TestHeldLeavesTheChangeInPlace(t *testing.T) {
 			c.falls(r)
 			r.wait(14*time.Second, "noticed", c.shows)
 			if s := r.loop.Snapshot(); plain(s.UnlessRecovers) != c.then || c.then != "" && !r.said(s.UnlessRecovers) {
-				r.dump()
-				t.Errorf("says %q, want %q", s.UnlessRecovers, c.then)
+				r.errorf("says %q, want %q", s.UnlessRecovers, c.then)
 			}
 			if c.then != "" {
 				r.press(loop.CommandHold)
 			}
 			r.run(5 * time.Minute)
 			if s := r.loop.Snapshot(); r.starts != 1 || r.apply != nil || r.done != nil || s.UnlessRecovers != "" {
-				r.dump()
-				t.Fatalf("%d starts, applying %v, ended %+v, says %q", r.starts, r.apply, r.done, s.UnlessRecovers)
+				r.fatalf("%d starts, applying %v, ended %+v, says %q", r.starts, r.apply, r.done, s.UnlessRecovers)
 			}
 			r.press(loop.CommandHold)
 			r.wait(3*time.Minute, "the way back", func(*loop.Snapshot) bool { return r.starts == 2 })
@@ -367,8 +356,7 @@ func TestQuittingRevertsWhatRooftopChanged(t *testing.T) {
 // run does not try the same once more.
 func TestRevertEndsATrial(t *testing.T) {
 	for _, alter := range []func(*loop.Plan){withHands, auto} {
-		r := newRig(t, "--max-num-seqs 4", alter, quiet)
-		r.step(loop.Begin{})
+		r := begun(t, "--max-num-seqs 4", alter, quiet)
 		r.wait(3*time.Minute, "advice", func(s *loop.Snapshot) bool { return s.Advice != nil && s.Phase == loop.PhaseWaiting })
 		r.press(loop.CommandApply)
 		r.wait(3*time.Minute, "measuring", in(loop.PhaseMeasuring))
@@ -456,8 +444,7 @@ func TestQuittingAnAutomaticRun(t *testing.T) {
 
 // TestAutoWithoutHandsWaitsForSomebody makes each change by hand, as asked.
 func TestAutoWithoutHandsWaitsForSomebody(t *testing.T) {
-	r := newRig(t, "--max-num-seqs 4", quiet, func(p *loop.Plan) { p.Auto = true })
-	r.step(loop.Begin{})
+	r := begun(t, "--max-num-seqs 4", quiet, func(p *loop.Plan) { p.Auto = true })
 	r.wait(time.Minute, "advice", func(s *loop.Snapshot) bool { return s.Firm && s.Advice != nil })
 	r.run(5 * time.Minute)
 	if s := r.loop.Snapshot(); s.Phase != loop.PhaseWaiting || r.done != nil {
@@ -471,8 +458,7 @@ func TestAutoWithoutHandsWaitsForSomebody(t *testing.T) {
 	r.restart("--max-num-seqs 32", 5*time.Second)
 	f := r.ends(10 * time.Minute)
 	if its := r.loop.Snapshot().Iterations; len(its) != 2 || its[0].End != loop.IterationReverted || its[1].End != loop.IterationKept || f.ExitCode != 0 {
-		r.dump()
-		t.Errorf("%d iterations, %+v", len(its), f)
+		r.errorf("%d iterations, %+v", len(its), f)
 	}
 }
 

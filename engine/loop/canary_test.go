@@ -66,8 +66,7 @@ func TestCanaryThatIsBetter(t *testing.T) {
 	r.atRest("--max-num-seqs 32")
 	it := r.loop.Snapshot().Iterations[0]
 	if f.ExitCode != 0 || it.End != loop.IterationKept || !strings.Contains(it.Beside, "as a canary beside 3 others: output +") || r.group.starts != 1 || r.starts != 1 {
-		r.dump()
-		t.Errorf("exit %d, %q, %q, %d canaries, %d starts", f.ExitCode, it.End, it.Beside, r.group.starts, r.starts)
+		r.errorf("exit %d, %q, %q, %d canaries, %d starts", f.ExitCode, it.End, it.Beside, r.group.starts, r.starts)
 	}
 }
 
@@ -89,8 +88,7 @@ func TestWhatACanaryDecides(t *testing.T) {
 			f := r.ends(60 * time.Minute)
 			it := r.loop.Snapshot().Iterations[0]
 			if (it.End == loop.IterationKept) != c.kept || it.Delta.Direction != c.is || !strings.Contains(it.Delta.Reason, "as a canary") {
-				r.dump()
-				t.Errorf("exit %d, %q: %+v", f.ExitCode, it.End, it.Delta)
+				r.errorf("exit %d, %q: %+v", f.ExitCode, it.End, it.Delta)
 			}
 		})
 	}
@@ -116,8 +114,7 @@ func TestCanaryWhileThingsChange(t *testing.T) {
 			c.do(r)
 			r.run(10 * time.Minute)
 			if !r.said(c.said) || r.starts != 0 || r.server.args != serve+" "+c.kept || r.done != nil || len(r.group.pods) > 0 {
-				r.dump()
-				t.Errorf("%d starts of %q, %+v, %d pods", r.starts, r.server.args, r.done, len(r.group.pods))
+				r.errorf("%d starts of %q, %+v, %d pods", r.starts, r.server.args, r.done, len(r.group.pods))
 			}
 		})
 	}
@@ -144,8 +141,7 @@ func TestCanaryThatIsNotMadeToAll(t *testing.T) {
 			r.atRest("--max-num-seqs 4")
 			it := r.loop.Snapshot().Iterations[0]
 			if it.End != c.end || !r.said(c.said) || r.starts != 0 || f.Downtime != 0 || f.Gain.OK {
-				r.dump()
-				t.Errorf("%q, %d starts, down %v, gain %v", it.End, r.starts, f.Downtime, f.Gain)
+				r.errorf("%q, %d starts, down %v, gain %v", it.End, r.starts, f.Downtime, f.Gain)
 			}
 		})
 	}
@@ -159,8 +155,7 @@ func TestCanaryThatAnswersAllThatItIsSent(t *testing.T) {
 	r.ends(30 * time.Minute)
 	it := r.loop.Snapshot().Iterations[0]
 	if it.Delta == nil || it.Delta.Direction != verdict.Inconclusive || !r.said("it answered all that it was sent, so that more could not be seen") {
-		r.dump()
-		t.Errorf("%+v", it.Delta)
+		r.errorf("%+v", it.Delta)
 	}
 }
 
@@ -169,8 +164,7 @@ func TestCanaryThatIsLeft(t *testing.T) {
 	r.group.left = "the API server does not answer"
 	f := r.ends(30 * time.Minute)
 	if f.ExitCode != 1 || !strings.Contains(f.Reason, "the canary could not be removed: the API server does not answer") || r.starts != 0 {
-		r.dump()
-		t.Errorf("exit %d: %s", f.ExitCode, f.Reason)
+		r.errorf("exit %d: %s", f.ExitCode, f.Reason)
 	}
 }
 
@@ -184,7 +178,6 @@ func TestQuitDuringACanary(t *testing.T) {
 	}
 	r.step(loop.Pressed{Command: loop.CommandQuit})
 	if r.done == nil || r.starts != 0 {
-		r.dump()
-		t.Errorf("%+v, %d starts", r.done, r.starts)
+		r.errorf("%+v, %d starts", r.done, r.starts)
 	}
 }

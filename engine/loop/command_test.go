@@ -93,8 +93,7 @@ func TestQuitCodes(t *testing.T) {
 			return r
 		}, 4},
 		{"while the baseline is measured", func(t *testing.T) *rig {
-			r := newRig(t, "--max-num-seqs 4")
-			r.step(loop.Begin{})
+			r := begun(t, "--max-num-seqs 4")
 			r.run(9 * time.Second)
 			return r
 		}, 4},
@@ -107,8 +106,7 @@ func TestQuitCodes(t *testing.T) {
 			return r
 		}, 5},
 		{"down in the baseline", func(t *testing.T) *rig {
-			r := newRig(t, "--max-num-seqs 4")
-			r.step(loop.Begin{})
+			r := begun(t, "--max-num-seqs 4")
 			r.run(10 * time.Second)
 			r.server.down = true
 			r.run(time.Minute)
@@ -172,8 +170,7 @@ func TestSkip(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	r := newRig(t, "--max-num-seqs 4")
-	r.step(loop.Begin{})
+	r := begun(t, "--max-num-seqs 4")
 	r.run(10 * time.Second)
 	r.press(loop.CommandPause)
 	r.run(time.Minute)
@@ -228,8 +225,7 @@ func TestAChangeThatDoesNotComeUp(t *testing.T) {
 	r.run(30 * time.Second)
 	s := r.loop.Snapshot()
 	if s.Phase != loop.PhaseDown || !s.Can[loop.CommandRevert].OK || !r.said("out of memory") {
-		r.dump()
-		t.Fatalf("phase %d, revert %+v", s.Phase, s.Can[loop.CommandRevert])
+		r.fatalf("phase %d, revert %+v", s.Phase, s.Can[loop.CommandRevert])
 	}
 	r.expect(loop.AsRecommended, loop.IterationBroken, "")
 	r.fails = ""
@@ -237,32 +233,6 @@ func TestAChangeThatDoesNotComeUp(t *testing.T) {
 	waiting(r)
 	if s := r.loop.Snapshot(); s.Launch != s.Kept || s.Advice != nil && s.Advice.To == "32" {
 		t.Errorf("runs %q, kept %q, advice %+v", s.Launch, s.Kept, s.Advice)
-	}
-}
-
-func TestAuto(t *testing.T) {
-	r := newRig(t, "--max-num-seqs 4", auto)
-	r.step(loop.Begin{})
-	r.run(20 * time.Minute)
-	if r.done == nil || r.done.ExitCode != 0 || !r.done.Gain.OK || r.done.Gain.V < 1 || !strings.Contains(r.done.Command, "--max-num-seqs 32") {
-		r.dump()
-		t.Errorf("finished %+v", r.done)
-	}
-
-	r = newRig(t, "--max-num-seqs 4", auto)
-	r.server.clients = 0
-	r.step(loop.Begin{})
-	r.run(20 * time.Minute)
-	if r.done == nil || r.done.ExitCode != 4 {
-		t.Errorf("without load: finished %+v", r.done)
-	}
-
-	r = newRig(t, "--max-num-seqs 4", auto)
-	r.fails = "refused"
-	r.step(loop.Begin{})
-	r.run(20 * time.Minute)
-	if r.done == nil || r.done.ExitCode != 1 {
-		t.Errorf("a change that cannot be made: finished %+v", r.done)
 	}
 }
 
@@ -312,8 +282,7 @@ func TestWhatGainedNothingIsNotRecommendedAgain(t *testing.T) {
 			r.run(12 * time.Minute)
 			s := r.loop.Snapshot()
 			if len(s.Iterations) != 1 {
-				r.dump()
-				t.Fatalf("%d iterations", len(s.Iterations))
+				r.fatalf("%d iterations", len(s.Iterations))
 			}
 			if s.Advice != nil && s.Advice.To == "32" || s.Advice == nil && s.Quiet == "" {
 				t.Errorf("advice %+v, quiet %q", s.Advice, s.Quiet)

@@ -59,12 +59,10 @@ func TestAutoEndsWhenTheServerDoesNotReturn(t *testing.T) {
 		{"before the change", func(r *rig) { r.run(30 * time.Second); r.server.down = true }, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, "--max-num-seqs 4", auto)
-			r.step(loop.Begin{})
+			r := begun(t, "--max-num-seqs 4", auto)
 			c.falls(r)
 			if f := r.ends(20 * time.Minute); f.ExitCode != c.code || f.Reason != "the server does not answer" {
-				r.dump()
-				t.Errorf("exit %d: %s, want %d", f.ExitCode, f.Reason, c.code)
+				r.errorf("exit %d: %s, want %d", f.ExitCode, f.Reason, c.code)
 			}
 		})
 	}
@@ -125,8 +123,7 @@ func TestAutoLeavesAFlagOut(t *testing.T) {
 	f := r.ends(30 * time.Minute)
 	it := r.last()
 	if f.ExitCode != 0 || it.End != loop.IterationKept || r.server.args != serve || it.Text != "--max-num-seqs 4 left out, applied by rooftop" {
-		r.dump()
-		t.Errorf("exit %d (%s), %q, %q runs: %s", f.ExitCode, f.Reason, it.End, r.server.args, it.Text)
+		r.errorf("exit %d (%s), %q, %q runs: %s", f.ExitCode, f.Reason, it.End, r.server.args, it.Text)
 	}
 }
 
@@ -140,8 +137,7 @@ func TestAFailedRevertIsNoRevert(t *testing.T) {
 	r.press(loop.CommandQuit)
 	f, s := r.ends(10*time.Minute), r.loop.Snapshot()
 	if it := s.Iterations[0]; f.ExitCode != 1 || it.End != loop.IterationBroken || !strings.Contains(it.Failure, "it was not reverted: the cluster does not allow it") {
-		r.dump()
-		t.Errorf("exit code %d, %q: %q", f.ExitCode, it.End, it.Failure)
+		r.errorf("exit code %d, %q: %q", f.ExitCode, it.End, it.Failure)
 	}
 	if _, headline := (tuning.Run{Snapshot: s}).Headline(); !strings.HasPrefix(headline, "Not reverted: the server was left with --max-num-seqs") {
 		t.Error(headline)

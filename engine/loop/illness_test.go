@@ -69,8 +69,7 @@ func TestAHungServerIsHungUntilItSteps(t *testing.T) {
 	}
 	began, ended := r.eventsOf(loop.EventUnhealthy), r.eventsOf(loop.EventRecovered)
 	if len(began) != 1 || len(ended) != 1 || ended[0].Took < 115*time.Second || ended[0].Took > 125*time.Second || !strings.Contains(ended[0].Text, "it was hung for 2") {
-		r.dump()
-		t.Errorf("began %+v, ended %+v", began, ended)
+		r.errorf("began %+v, ended %+v", began, ended)
 	}
 	r.run(time.Minute)
 	tokens := func(d *engine.Diagnosis) float64 { return d.Quantity("generation_tokens_per_s").Value.V }
@@ -80,8 +79,7 @@ func TestAHungServerIsHungUntilItSteps(t *testing.T) {
 }
 
 func TestNothingIsMeasuredWhileTheServerIsIll(t *testing.T) {
-	r := newRig(t, "--max-num-seqs 4")
-	r.step(loop.Begin{})
+	r := begun(t, "--max-num-seqs 4")
 	r.run(14 * time.Second)
 	r.server.frozen = true
 	r.run(30 * time.Second)
@@ -119,8 +117,7 @@ func TestAutoEndsWithAnIllServer(t *testing.T) {
 				c.falls(r.server)
 				f := r.ends(150 * time.Second)
 				if f.ExitCode != 6 || !strings.Contains(f.Reason, c.says) || r.starts > 0 || r.apply != nil {
-					r.dump()
-					t.Errorf("exit %d: %s; %d restarts", f.ExitCode, f.Reason, r.starts)
+					r.errorf("exit %d: %s; %d restarts", f.ExitCode, f.Reason, r.starts)
 				}
 				if took := r.now - at; took < 2*time.Minute {
 					t.Errorf("ended after %v: a server may recover", took)
@@ -200,8 +197,7 @@ func TestAPauseWhileTheServerIsIll(t *testing.T) {
 	r.run(10 * time.Minute)
 	r.press(loop.CommandPause)
 	if r.run(time.Second); r.done != nil || !r.loop.Snapshot().Condition.Ill() {
-		r.dump()
-		t.Fatalf("after the pause: %+v, %+v", r.loop.Snapshot().Condition, r.done)
+		r.fatalf("after the pause: %+v, %+v", r.loop.Snapshot().Condition, r.done)
 	}
 	r.server.dead = false
 	if f := r.ends(time.Hour); f.ExitCode != 0 {

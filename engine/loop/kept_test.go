@@ -46,8 +46,7 @@ func TestWhatWasKeptIsKnownWhereTheLaunchIsNot(t *testing.T) {
 	}
 	want := []string{"--max-num-seqs 4 → 8", "--max-num-seqs 8 → 16", "--max-num-seqs 16 → 8"}
 	if !slices.Equal(got, want) {
-		r.dump()
-		t.Errorf("made %q, want %q", got, want)
+		r.errorf("made %q, want %q", got, want)
 	}
 	if f := r.loop.Snapshot().Facts.MaxNumSeqs; f.Value != 8 || f.Source != engine.FromDerived {
 		t.Errorf("the slots are %+v, want those that were kept", f)
@@ -103,8 +102,7 @@ func TestResolveTakesWhatWasMade(t *testing.T) {
 // TestKeptChangeThatExitsIsGivenUp has a supervisor that starts the server again each time it exits: soon after
 // the change is kept, and time and again with the configuration of the beginning.
 func TestKeptChangeThatExitsIsGivenUp(t *testing.T) {
-	r := newRig(t, "--max-num-seqs 4", auto, quiet)
-	r.step(loop.Begin{})
+	r := begun(t, "--max-num-seqs 4", auto, quiet)
 	r.wait(20*time.Minute, "kept", func(s *loop.Snapshot) bool {
 		return len(s.Iterations) > 0 && s.Iterations[0].End == loop.IterationKept
 	})
@@ -130,8 +128,7 @@ func TestKeptChangeThatExitsIsGivenUp(t *testing.T) {
 				r.run(20 * time.Second)
 			}
 			if r.done == nil || r.done.ExitCode == 0 {
-				r.dump()
-				t.Fatalf("the run: %+v", r.done)
+				r.fatalf("the run: %+v", r.done)
 			}
 			r.atRest("--max-num-seqs 4")
 		})
@@ -157,8 +154,7 @@ func TestLostChangeIsTheKeptOne(t *testing.T) {
 	r.press(loop.CommandHold)
 	r.wait(5*time.Minute, "going back", in(loop.PhaseApplying))
 	if first := r.loop.Snapshot().Iterations[0]; first.End != loop.IterationBroken {
-		r.dump()
-		t.Errorf("the change that was lost ended %q", first.End)
+		r.errorf("the change that was lost ended %q", first.End)
 	}
 }
 

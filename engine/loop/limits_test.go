@@ -43,8 +43,7 @@ func TestTheDowntimeBoundsEachStart(t *testing.T) {
 			f := r.ends(time.Hour)
 			r.atRest("--max-num-seqs " + c.kept)
 			if r.starts != c.starts || f.ExitCode != c.code || !strings.Contains(plain(f.Reason), c.reason) {
-				r.dump()
-				t.Errorf("%d starts, exit %d: %s", r.starts, f.ExitCode, f.Reason)
+				r.errorf("%d starts, exit %d: %s", r.starts, f.ExitCode, f.Reason)
 			}
 			const slack = 2 * time.Second // for the polls around each outage
 			if c.bound > 0 && f.Downtime > c.bound+slack {
@@ -77,8 +76,7 @@ func TestAFailedStartCountsForTheNext(t *testing.T) {
 		r.ends(time.Hour)
 		s := r.loop.Snapshot()
 		if n := len(s.Iterations); n != c.changes || s.Iterations[0].Downtime < 110*time.Second {
-			r.dump()
-			t.Errorf("of %v: %d changes, want %d; the first was down for %v", c.bound, n, c.changes, s.Iterations[0].Downtime)
+			r.errorf("of %v: %d changes, want %d; the first was down for %v", c.bound, n, c.changes, s.Iterations[0].Downtime)
 		}
 	}
 }

@@ -50,8 +50,7 @@ func TestTheLoadIsNotTheServer(t *testing.T) {
 			r.restart("--max-num-seqs "+c.slots+" --block-size 32", 5*time.Second)
 			it := r.judged(1)
 			if it.Delta.Direction != c.want || r.loop.Snapshot().Phase == loop.PhaseWorse {
-				r.dump()
-				t.Errorf("%s (%s), want %s", it.Delta.Direction, it.Delta.Reason, c.want)
+				r.errorf("%s (%s), want %s", it.Delta.Direction, it.Delta.Reason, c.want)
 			}
 			if c.want == verdict.NotComparable && len(it.Load) == 0 {
 				t.Error("it is not said what differs")
@@ -70,8 +69,7 @@ func TestWhatIsNotComparableIsMeasuredAgain(t *testing.T) {
 	r.server.clients = 32
 	it := r.judged(1)
 	if it.Delta.Direction != verdict.Plateau || !r.said("continuing, needs the same load as before") {
-		r.dump()
-		t.Errorf("%s: %s", it.Delta.Direction, it.Delta.Reason)
+		r.errorf("%s: %s", it.Delta.Direction, it.Delta.Reason)
 	}
 }
 
@@ -151,8 +149,7 @@ func TestNoVerdictOfANoisyLoad(t *testing.T) {
 			wander(12*time.Minute, func(s *loop.Snapshot) bool { return s.Phase == loop.PhaseWaiting || s.Phase == loop.PhaseWorse })
 			it := r.last()
 			if it.Delta == nil || it.Delta.Direction == verdict.Better || it.Delta.Direction == verdict.Worse {
-				r.dump()
-				t.Fatalf("seed %d, change %d: %+v", seed, i+1, it.Delta)
+				r.fatalf("seed %d, change %d: %+v", seed, i+1, it.Delta)
 			}
 		}
 	}
@@ -242,16 +239,5 @@ func TestTheGainIsNotTheLoads(t *testing.T) {
 	r.press(loop.CommandQuit)
 	if got, want := r.done.Gain.V, it.Delta.Verdict.Effect.Mid; math.Abs(got-want) > 1e-9 {
 		t.Errorf("gain %v, want %v, that of the change: what came after it is the load's", got, want)
-	}
-}
-
-// TestVerdictsSpellMinus checks that no hyphen is used as a minus.
-func TestVerdictsSpellMinus(t *testing.T) {
-	r := worse(t)
-	it := r.last()
-	for _, text := range []string{it.Delta.Reason, it.Delta.ClassicReason, r.loop.Snapshot().Ask} {
-		if strings.Contains(text, " -") {
-			t.Errorf("%q", text)
-		}
 	}
 }

@@ -11,16 +11,14 @@ import (
 )
 
 func TestTheWalk(t *testing.T) {
-	r := newRig(t, "--max-num-seqs 4")
-	r.step(loop.Begin{})
+	r := begun(t, "--max-num-seqs 4")
 	r.wait(15*time.Second, "the bottleneck shows", func(s *loop.Snapshot) bool {
 		return s.Advice != nil && s.Advice.Finding == engine.ConcurrencySaturation && !s.Firm
 	})
 	r.wait(time.Minute, "baseline", in(loop.PhaseWaiting))
 	s := r.loop.Snapshot()
 	if s.Advice == nil || s.Advice.Flag != "--max-num-seqs" || !s.Firm || s.Baseline == nil {
-		r.dump()
-		t.Fatalf("advice %+v, quiet %q", s.Advice, s.Quiet)
+		r.fatalf("advice %+v, quiet %q", s.Advice, s.Quiet)
 	}
 	r.run(time.Minute)
 	r.restart("--max-num-seqs "+s.Advice.To, 30*time.Second)
@@ -188,8 +186,7 @@ func TestABurstyLoadIsMeasured(t *testing.T) {
 	}
 	r.restart("--max-num-seqs 8", 5*time.Second)
 	if !bursts(12*time.Minute, func(s *loop.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil }) {
-		r.dump()
-		t.Fatalf("no verdict: %q", r.loop.Snapshot().Progress.Text)
+		r.fatalf("no verdict: %q", r.loop.Snapshot().Progress.Text)
 	}
 }
 

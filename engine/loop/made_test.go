@@ -45,8 +45,7 @@ func TestOwnChangeThatIsRestartedIsNotAdopted(t *testing.T) {
 			}
 			its := r.loop.Snapshot().Iterations
 			if len(its) < 2 || its[1].Noticed != loop.Unreadable || len(its[1].Changes) != 1 || its[1].Changes[0].To != "32" {
-				r.dump()
-				t.Errorf("%d iterations, the second %+v", len(its), its[len(its)-1].Changes)
+				r.errorf("%d iterations, the second %+v", len(its), its[len(its)-1].Changes)
 			}
 		})
 	}

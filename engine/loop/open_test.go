@@ -41,12 +41,10 @@ func TestTheExitCodeOfWhatWasTried(t *testing.T) {
 			f := r.ends(2 * time.Hour)
 			r.atRest("--max-num-seqs 4")
 			if d := r.loop.Snapshot().Iterations[0].Delta; d == nil || d.Direction != c.want {
-				r.dump()
-				t.Fatalf("the change is %+v", d.Direction)
+				r.fatalf("the change is %+v", d.Direction)
 			}
 			if f.ExitCode != c.code || !strings.Contains(f.Reason, c.reason) {
-				r.dump()
-				t.Errorf("exit %d: %s, want %d with %q", f.ExitCode, f.Reason, c.code, c.reason)
+				r.errorf("exit %d: %s, want %d with %q", f.ExitCode, f.Reason, c.code, c.reason)
 			}
 		})
 	}
@@ -76,15 +74,13 @@ func TestTheEndFollowsTheLatestDiagnosis(t *testing.T) {
 				return s.Phase == loop.PhaseWaiting && len(s.Iterations) == 1 && s.Iterations[0].End == loop.IterationKept
 			})
 			if s := r.loop.Snapshot(); s.Advice != nil || !strings.Contains(s.Quiet, c.quiet) || !strings.Contains(s.Progress.Text, "watching the kept change") {
-				r.dump()
-				t.Fatalf("advice %+v, quiet %q, %q", s.Advice, s.Quiet, s.Progress.Text)
+				r.fatalf("advice %+v, quiet %q, %q", s.Advice, s.Quiet, s.Progress.Text)
 			}
 			r.server.unused, r.server.clients = 0, 128
 			f := r.ends(time.Hour)
 			r.atRest("--max-num-seqs 128")
 			if its := r.loop.Snapshot().Iterations; len(its) != 2 || its[1].End != loop.IterationKept || f.ExitCode != 0 {
-				r.dump()
-				t.Errorf("%d iterations, exit %d: %s", len(its), f.ExitCode, f.Reason)
+				r.errorf("%d iterations, exit %d: %s", len(its), f.ExitCode, f.Reason)
 			}
 		})
 	}
@@ -99,8 +95,7 @@ func TestABaselineIsLongerThanABurst(t *testing.T) {
 	f := r.ends(time.Hour)
 	it := r.loop.Snapshot().Iterations[0]
 	if it.End != loop.IterationKept || f.ExitCode != 0 {
-		r.dump()
-		t.Errorf("%q, exit %d: %s", it.End, f.ExitCode, f.Reason)
+		r.errorf("%q, exit %d: %s", it.End, f.ExitCode, f.Reason)
 	}
 	if it.At < verdict.LongestBurst {
 		t.Errorf("changed after %v", it.At)
@@ -109,11 +104,9 @@ func TestABaselineIsLongerThanABurst(t *testing.T) {
 
 // TestNothingIsMeasuredForAChangeThatNoLimitAllows has a single restart, which a change and its revert exceed.
 func TestNothingIsMeasuredForAChangeThatNoLimitAllows(t *testing.T) {
-	r := newRig(t, "--max-num-seqs 4", auto, func(p *loop.Plan) { p.Limits.Restarts = 1 })
-	r.step(loop.Begin{})
+	r := begun(t, "--max-num-seqs 4", auto, func(p *loop.Plan) { p.Limits.Restarts = 1 })
 	f := r.ends(10 * time.Minute)
 	if r.now > 25*time.Second || f.ExitCode != 3 || !strings.Contains(f.Reason, "no restart is left") {
-		r.dump()
-		t.Errorf("after %v, exit %d: %s", r.now, f.ExitCode, f.Reason)
+		r.errorf("after %v, exit %d: %s", r.now, f.ExitCode, f.Reason)
 	}
 }

@@ -27,8 +27,7 @@ func TestNoLoadHasPatience(t *testing.T) {
 	r.server.clients = 0
 	r.run(110 * time.Second)
 	if r.done != nil {
-		r.dump()
-		t.Fatalf("ended after %v: %s", r.now, r.done.Reason)
+		r.fatalf("ended after %v: %s", r.now, r.done.Reason)
 	}
 	if w := r.waited(); len(w) != 1 || !strings.Contains(w[0].Text, "waiting for load") || w[0].Took < 100*time.Second {
 		t.Errorf("said: %+v", w)
@@ -79,8 +78,7 @@ func TestAPauseOfTheLoadEndsNoTrial(t *testing.T) {
 	r.ends(time.Hour)
 	it := r.loop.Snapshot().Iterations[0]
 	if it.Delta == nil {
-		r.dump()
-		t.Errorf("the change was not judged: %s", r.done.Reason)
+		r.errorf("the change was not judged: %s", r.done.Reason)
 	}
 }
 
@@ -96,8 +94,7 @@ func TestALoadWithLongPausesIsMeasuredToAnEnd(t *testing.T) {
 		r.run(250 * time.Millisecond)
 	}
 	if took := r.now - began; took > 11*time.Minute || r.loop.Snapshot().Iterations[0].Delta == nil {
-		r.dump()
-		t.Errorf("after %v: %+v", took, r.loop.Snapshot().Progress)
+		r.errorf("after %v: %+v", took, r.loop.Snapshot().Progress)
 	}
 }
 
@@ -178,8 +175,7 @@ func TestABaselineThatIsNeverTheSameEnds(t *testing.T) {
 		r.run(50 * time.Second)
 	}
 	if r.done == nil || r.done.ExitCode != 4 || !strings.Contains(r.done.Reason, "the load changes too much") {
-		r.dump()
-		t.Errorf("ended with %+v", r.done)
+		r.errorf("ended with %+v", r.done)
 	}
 }
 
@@ -249,8 +245,7 @@ func TestAKeptServerThatEndedIsNotWaitedFor(t *testing.T) {
 				r.run(250 * time.Millisecond)
 			}
 			if took := r.now - began; took < c.least || took > c.most {
-				r.dump()
-				t.Errorf("put back after %v, want %v to %v", took, c.least, c.most)
+				r.errorf("put back after %v, want %v to %v", took, c.least, c.most)
 			}
 			r.ends(time.Hour)
 			r.atRest("--max-num-seqs 4")
@@ -277,28 +272,24 @@ func TestWhatIsInPlaceIsSaid(t *testing.T) {
 	r.server.clients = 0
 	f := r.ends(20 * time.Minute)
 	if !strings.Contains(f.Reason, "--max-num-seqs 4 → 32 is in place") {
-		r.dump()
-		t.Errorf("exit %d: %s", f.ExitCode, f.Reason)
+		r.errorf("exit %d: %s", f.ExitCode, f.Reason)
 	}
 }
 
 // TestATrialSaysBeforehandHowLongItTakes compares what is expected of a trial with its verdict, and has a change
 // without a verdict applied again.
 func TestATrialSaysBeforehandHowLongItTakes(t *testing.T) {
-	r := newRig(t, "--max-num-seqs 4", auto)
-	r.step(loop.Begin{})
+	r := begun(t, "--max-num-seqs 4", auto)
 	r.wait(3*time.Minute, "verdict", func(s *loop.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
 	if !r.said("of measurement to tell the predicted +228") {
-		r.dump()
-		t.Error("how long a trial takes is not said before it")
+		r.errorf("how long a trial takes is not said before it")
 	}
 	r = newRig(t, "--max-num-seqs 4", auto)
 	r.server.limit = 212
 	r.step(loop.Begin{})
 	r.wait(10*time.Minute, "second start", func(s *loop.Snapshot) bool { return len(s.Iterations) > 1 })
 	if !r.said("applying --max-num-seqs 4 → 32 again, as its effect is unresolved and another start narrows the interval") {
-		r.dump()
-		t.Error("why it is tried again is not said")
+		r.errorf("why it is tried again is not said")
 	}
 }
 
@@ -312,8 +303,7 @@ func TestACutWayIsNotTheServer(t *testing.T) {
 	r.server.down, r.cut = false, ""
 	r.run(2 * time.Second)
 	if s := r.loop.Snapshot(); r.starts != 1 || s.Phase != loop.PhaseMeasuring || !r.said(cut+"; that says nothing of the server: waiting up to") {
-		r.dump()
-		t.Fatalf("%d starts, phase %d", r.starts, s.Phase)
+		r.fatalf("%d starts, phase %d", r.starts, s.Phase)
 	}
 	if end := r.ends(time.Hour); end.ExitCode != 0 {
 		t.Errorf("ended with %d: %s", end.ExitCode, end.Reason)
@@ -324,7 +314,6 @@ func TestACutWayIsNotTheServer(t *testing.T) {
 	r.server.down, r.cut = true, cut
 	r.run(3 * time.Minute)
 	if !r.said("stopped answering under load: " + cut) {
-		r.dump()
-		t.Error("a way that stays cut is not said")
+		r.errorf("a way that stays cut is not said")
 	}
 }

@@ -203,23 +203,3 @@ func TestWhateverHappens(t *testing.T) {
 	}
 	t.Logf("%d verdicts", verdicts)
 }
-
-// TestTheSameInputsGiveTheSameSnapshots replays a run.
-func TestTheSameInputsGiveTheSameSnapshots(t *testing.T) {
-	once := func() string {
-		r := ready(t, "--max-num-seqs 4")
-		r.restart("--max-num-seqs 32", 5*time.Second)
-		r.run(time.Minute)
-		s := *r.loop.Snapshot()
-		for i := range s.Iterations { // addresses differ
-			if s.Iterations[i].Before == nil {
-				t.Fatal("no before")
-			}
-		}
-		s.Iterations = nil
-		return spelled(&s)
-	}
-	if diff := cmp.Diff(once(), once()); diff != "" {
-		t.Error(diff)
-	}
-}

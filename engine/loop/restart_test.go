@@ -64,8 +64,7 @@ func TestABrokenTrial(t *testing.T) {
 			waiting(r)
 			its := r.loop.Snapshot().Iterations
 			if len(its) != c.count || its[0].End != c.first || its[len(its)-1].Noticed != c.noticed {
-				r.dump()
-				t.Fatalf("%d iterations: %q, %q", len(its), its[0].End, its[len(its)-1].Noticed)
+				r.fatalf("%d iterations: %q, %q", len(its), its[0].End, its[len(its)-1].Noticed)
 			}
 			if c.count == 2 && (its[1].Before != its[0].Before || its[1].End != loop.IterationKept) {
 				t.Errorf("the second is %q, judged against the old baseline: %v", its[1].End, its[1].Before == its[0].Before)
@@ -139,15 +138,13 @@ func TestDrainingBeforeADeathIsNotTheBefore(t *testing.T) {
 }
 
 func TestABaselineCutShort(t *testing.T) {
-	r := newRig(t, "--max-num-seqs 4")
-	r.step(loop.Begin{})
+	r := begun(t, "--max-num-seqs 4")
 	r.run(16 * time.Second)
 	r.restart("--max-num-seqs 32", 5*time.Second)
 	r.wait(2*time.Minute, "verdict", func(s *loop.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
 	r.expect(loop.AsRecommended, loop.IterationKept, "")
 
-	r = newRig(t, "--max-num-seqs 4")
-	r.step(loop.Begin{})
+	r = begun(t, "--max-num-seqs 4")
 	r.run(6 * time.Second)
 	r.restart("--max-num-seqs 32", 5*time.Second)
 	waiting(r)
@@ -164,8 +161,7 @@ func TestSeveralAPIServersAreNoRestart(t *testing.T) {
 		r.run(250 * time.Millisecond)
 	}
 	if s := r.loop.Snapshot(); len(s.Iterations) != 0 || s.Phase != loop.PhaseWaiting && s.Phase != loop.PhaseDown {
-		r.dump()
-		t.Errorf("%d iterations, phase %d", len(s.Iterations), s.Phase)
+		r.errorf("%d iterations, phase %d", len(s.Iterations), s.Phase)
 	}
 }
 
@@ -187,8 +183,7 @@ func TestCountersThatAreResetAreNoRestart(t *testing.T) {
 	r.server.reset()
 	r.run(time.Minute)
 	if s := r.loop.Snapshot(); len(s.Iterations) != 0 || s.Phase != loop.PhaseWaiting || !r.said("the counters fell") {
-		r.dump()
-		t.Errorf("%d iterations, phase %d", len(s.Iterations), s.Phase)
+		r.errorf("%d iterations, phase %d", len(s.Iterations), s.Phase)
 	}
 }
 
@@ -205,8 +200,7 @@ func TestAnotherReleaseIsNoNoise(t *testing.T) {
 func TestOutageAsAWindowDecides(t *testing.T) {
 	for _, dry := range []bool{true, false} {
 		decide := func(down time.Duration) (at time.Duration) {
-			r := newRig(t, "--max-num-seqs 16", auto, func(p *loop.Plan) { p.DryRun = dry })
-			r.step(loop.Begin{})
+			r := begun(t, "--max-num-seqs 16", auto, func(p *loop.Plan) { p.DryRun = dry })
 			for r.done == nil && r.apply == nil && r.now < 5*time.Minute {
 				r.server.down = r.now >= down
 				r.run(engine.PollInterval)
@@ -259,14 +253,12 @@ func TestWhatWasMeasuredBeforeARestart(t *testing.T) {
 		{"a change was recommended", "--max-num-seqs 4", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, c.args)
-			r.step(loop.Begin{})
+			r := begun(t, c.args)
 			r.run(19 * time.Second)
 			r.restart(c.args, 5*time.Second)
 			r.wait(time.Minute, "settling", in(loop.PhaseSettling))
 			if !r.said("before the server went away") {
-				r.dump()
-				t.Error("what was measured is not reported")
+				r.errorf("what was measured is not reported")
 			}
 			var diagnosed, advised bool
 			for _, e := range r.events {

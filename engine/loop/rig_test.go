@@ -49,10 +49,7 @@ type rig struct {
 	doomed time.Duration // time at which doom is called on the server, 0 never
 	doom   func()
 
-	group    canaryGroup
-	plan     loop.Plan
-	record   bool
-	recorded []timed
+	group canaryGroup
 }
 
 // fake is a server whose throughput saturates in the batch.
@@ -95,7 +92,7 @@ func newRig(t testing.TB, args string, alter ...func(*loop.Plan)) *rig {
 	for _, a := range alter {
 		a(&p)
 	}
-	r := &rig{t: t, plan: p, loop: loop.New(p), random: rand.New(rand.NewPCG(1, 2)), hands: p.CanApply}
+	r := &rig{t: t, loop: loop.New(p), random: rand.New(rand.NewPCG(1, 2)), hands: p.CanApply}
 	r.server = &fake{args: serve + " " + args, started: 1_790_000_000, clients: 32, pid: 100, prompt: 200, output: 100}
 	r.server.reset()
 	r.kept = r.server.args
@@ -217,9 +214,6 @@ func (r *rig) attached() loop.Attached {
 }
 
 func (r *rig) step(in loop.Input) {
-	if r.record {
-		r.recorded = append(r.recorded, timed{r.now, in})
-	}
 	for _, a := range r.loop.Step(r.now, in) {
 		r.acts = append(r.acts, a)
 		switch a := a.(type) {
@@ -399,14 +393,34 @@ func (r *rig) dump() {
 	}
 }
 
+// errorf reports an error with the journal of the run.
+func (r *rig) errorf(format string, args ...any) {
+	r.t.Helper()
+	r.dump()
+	r.t.Errorf(format, args...)
+}
+
+// fatalf is errorf that ends the test.
+func (r *rig) fatalf(format string, args ...any) {
+	r.t.Helper()
+	r.dump()
+	r.t.Fatalf(format, args...)
+}
+
 func in(p loop.Phase) func(*loop.Snapshot) bool {
 	return func(s *loop.Snapshot) bool { return s.Phase == p }
 }
 
-// ready attaches, and measures the baseline.
-func ready(t testing.TB, args string, alter ...func(*loop.Plan)) *rig {
+// begun is a run that has begun.
+func begun(t testing.TB, args string, alter ...func(*loop.Plan)) *rig {
 	r := newRig(t, args, alter...)
 	r.step(loop.Begin{})
+	return r
+}
+
+// ready attaches, and measures the baseline.
+func ready(t testing.TB, args string, alter ...func(*loop.Plan)) *rig {
+	r := begun(t, args, alter...)
 	r.wait(time.Minute, "baseline", in(loop.PhaseWaiting))
 	return r
 }
@@ -437,16 +451,14 @@ func (r *rig) expect(noticed loop.Noticed, end loop.IterationEnd, text string) {
 	r.t.Helper()
 	it := r.last()
 	if it.Noticed != noticed || it.End != end || !strings.Contains(it.Text, text) {
-		r.dump()
-		r.t.Errorf("iteration %d: %q, end %q, %q; want %q, %q, %q", it.N, it.Noticed, it.End, it.Text, noticed, end, text)
+		r.errorf("iteration %d: %q, end %q, %q; want %q, %q, %q", it.N, it.Noticed, it.End, it.Text, noticed, end, text)
 	}
 }
 
 func (r *rig) press(c loop.Command) {
 	r.t.Helper()
 	if can := r.loop.Snapshot().Can[c]; !can.OK {
-		r.dump()
-		r.t.Fatalf("command %d: %s", c, can.Why)
+		r.fatalf("command %d: %s", c, can.Why)
 	}
 	r.step(loop.Pressed{Command: c})
 }

@@ -47,8 +47,7 @@ func TestReplicasBehindOneAddress(t *testing.T) {
 				t.Errorf("notes %q", s.Notes)
 			}
 			if len(s.Iterations) > 1 || !r.said("several servers") || s.Phase == loop.PhaseWorse {
-				r.dump()
-				t.Errorf("%d iterations, phase %d", len(s.Iterations), s.Phase)
+				r.errorf("%d iterations, phase %d", len(s.Iterations), s.Phase)
 			}
 			for _, it := range s.Iterations {
 				if it.End == loop.IterationOpen || it.Delta != nil {

@@ -115,8 +115,7 @@ func TestShortBurstsEndAMeasurement(t *testing.T) {
 	if d := r.last().Delta; d == nil || d.Direction != verdict.NotComparable || !strings.Contains(d.Reason, "bursts") {
 		t.Errorf("verdict %+v", d)
 	}
-	r = newRig(t, "--max-num-seqs 4", auto)
-	r.step(loop.Begin{})
+	r = begun(t, "--max-num-seqs 4", auto)
 	for range 60 {
 		burst(r, time.Second)
 	}

@@ -134,37 +134,6 @@ func TestClassicAbsences(t *testing.T) {
 	}
 }
 
-// The "seed ceiling -> efficiency" column of the published points.
-func TestClassicPublishedCases(t *testing.T) {
-	for _, tc := range []struct {
-		name            string
-		bandwidth       float64
-		tp              int
-		active          float64
-		bytes           float64
-		running, output float64
-		ceiling         float64 // of one sequence
-		efficiency      float64
-	}{
-		{"Llama-3.1-8B H100 B=8", 3350, 1, 8.03e9, 2, 8, 527, 209, 0.31},
-		{"Llama-2-7B A100 B=64", 1966, 1, 6.738e9, 2, 64, 1852, 146, 0.20},
-		{"Llama-2-7B A100 B=16", 1966, 1, 6.738e9, 2, 16, 1011, 146, 0.43},
-		{"Qwen3-8B H100 B=8", 3350, 1, 8.0e9, 2, 8, 917, 209, 0.55},
-		{"DeepSeek-R1 fp8 8xH200 B=4", 4800, 8, 37e9, 1, 4, 197, 1038, 0.047},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			in := ClassicInput{
-				TP: tc.tp, TotalParams: tc.active, ActiveParams: tc.active, BytesPerParam: tc.bytes,
-				Running: stat.Some(tc.running), GenerationPerS: stat.Some(tc.output),
-			}
-			in.GPU.MemBandwidthGBs = tc.bandwidth
-			c := NewClassic(in)
-			near(t, "ceiling", c.DecodeTokensPerS.V, tc.ceiling, 0.005)
-			near(t, "efficiency", c.Efficiency.V, tc.efficiency, 0.02)
-		})
-	}
-}
-
 func TestMinTPClassic(t *testing.T) {
 	for _, tc := range []struct {
 		name             string

@@ -166,23 +166,3 @@ func TestGainProperties(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkStep(b *testing.B) {
-	c := bf16(h100sxm(), llama8b(), 1)
-	p := Point{Batch: 64, Context: 2000, Tokens: 80, PrefillContext: 500}
-	b.ReportAllocs()
-	for b.Loop() {
-		c.Step(p)
-	}
-}
-
-func BenchmarkOperate(b *testing.B) {
-	c := bf16(h100sxm(), llama8b(), 1)
-	m := Measured{Point: Point{Batch: 64, Context: 2000}, StepSeconds: stat.Some(0.02), KVCapacity: stat.Some(400000), MaxNumSeqs: stat.Some(1024)}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, _, err := c.Operate(m, 1); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -2,6 +2,7 @@ package roofline
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -72,22 +73,6 @@ func readResults(t *testing.T, f *os.File) (out []result) {
 	return out
 }
 
-// publishedGPUs are the publications' names of devices in the catalog's terms.
-var publishedGPUs = []struct{ prefix, name string }{
-	{"H100", "NVIDIA H100 80GB HBM3"}, {"H200", "NVIDIA H200"}, {"A100", "NVIDIA A100-SXM4-80GB"},
-	{"GB200", "NVIDIA GB200"}, {"B200", "NVIDIA B200"}, {"RTX 4090", "NVIDIA GeForce RTX 4090"},
-	{"RTX 5090", "NVIDIA GeForce RTX 5090"}, {"GB10", "NVIDIA GB10"}, {"MI250X (1 GCD)", "AMD Instinct MI250X GCD"},
-	{"RTX PRO 6000 Blackwell Workstation", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"},
-	{"RTX PRO 6000 Blackwell Server", "NVIDIA RTX PRO 6000 Blackwell Server Edition"},
-}
-
-var publishedModels = map[string]string{
-	"gpt-oss-20b": "openai/gpt-oss-20b", "Qwen3-8B": "Qwen/Qwen3-8B", "Llama-3.1-8B": "meta-llama/Llama-3.1-8B-Instruct",
-	"Llama-3.3-70B-Instruct": "meta-llama/Llama-3.3-70B-Instruct", "DeepSeek-R1-0528": "deepseek-ai/DeepSeek-R1",
-	"Qwen3-30B-A3B": "Qwen/Qwen3-30B-A3B", "Llama-2-7B": "meta-llama/Llama-2-7b-hf", "Llama-2-7b": "meta-llama/Llama-2-7b-hf",
-	"Mixtral-8x7B": "mistralai/Mixtral-8x7B-Instruct-v0.1",
-}
-
 var publishedDTypes = []struct {
 	prefix string
 	dtype  catalog.DType
@@ -101,35 +86,34 @@ func arcB60() catalog.GPU {
 	return catalog.GPU{Name: "Intel Arc Pro B60", Vendor: "intel", Arch: "Xe2", VRAMGiB: 24, MemBandwidthGBs: 456, BF16TFLOPS: 98.5, INT8TOPS: 197}
 }
 
+// publishedGPU returns the GPU of a name; of several that share it, the first, which is the fastest.
+func publishedGPU(t *testing.T, name string) catalog.GPU {
+	t.Helper()
+	g, err := catalog.Default().FindGPU(name, 0)
+	var several *catalog.AmbiguousError
+	if errors.As(err, &several) {
+		name = several.Candidates[0]
+	}
+	if i := slices.IndexFunc(catalog.Default().GPUs(), func(g catalog.GPU) bool { return g.Name == name }); i >= 0 {
+		return catalog.Default().GPUs()[i]
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // config reads a row's configuration; ranks is the number of data-parallel ones,
 // whose rates add up.
 func (r result) config(t *testing.T) (c Config, ranks float64) {
 	t.Helper()
 	f := r.fields
-	gpus, models := catalog.Default().GPUs(), catalog.Default().Models()
-	name := f["gpu"]
-	for _, g := range publishedGPUs {
-		if strings.HasPrefix(name, g.prefix) {
-			name = g.name
-			break
-		}
-	}
-	if strings.HasPrefix(name, "Intel Arc Pro B60") {
+	if strings.HasPrefix(f["gpu"], "Intel Arc Pro B60") {
 		c.GPU = arcB60()
-	} else if i := slices.IndexFunc(gpus, func(g catalog.GPU) bool { return g.Name == name }); i >= 0 {
-		c.GPU = gpus[i]
 	} else {
-		t.Fatalf("row %d: no GPU %q", r.line, f["gpu"])
+		c.GPU = publishedGPU(t, f["gpu"])
 	}
-	model := f["model"]
-	if _, after, ok := strings.Cut(model, "/"); ok {
-		model = after
-	}
-	i := slices.IndexFunc(models, func(m catalog.Model) bool { return m.ID == f["model"] || m.ID == publishedModels[model] })
-	if i < 0 {
-		t.Fatalf("row %d: no model %q", r.line, f["model"])
-	}
-	c.Model, c.OtherEngine = models[i], f["engine"] == "SGLang"
+	c.Model, c.OtherEngine = mustModel(t, f["model"]), f["engine"] == "SGLang"
 
 	c.TP, c.PP, ranks = 1, 1, 1
 	if n, ok := strings.CutPrefix(f["tp"], "DEP"); ok {

@@ -55,31 +55,6 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// TestNearestRankOfDurations is the textbook example of the method.
-func TestNearestRankOfDurations(t *testing.T) {
-	s := NewFineDurations()
-	for _, d := range []time.Duration{15, 20, 35, 40, 50} {
-		s.Add(d)
-	}
-	for q, want := range map[float64]time.Duration{0.05: 15, 0.30: 20, 0.40: 20, 0.50: 35, 1: 50, 0: 15} {
-		if got := s.Quantile(q); got != want {
-			t.Errorf("quantile %v: got %d, want %d", q, got, want)
-		}
-	}
-}
-
-// TestFineDurationsMemory checks that a million durations over ten octaves take 11 octaves of buckets.
-func TestFineDurationsMemory(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(5, 6))
-	s := NewFineDurations()
-	for range 1 << 20 {
-		s.Add(time.Duration((0.001 + rnd.Float64()) * float64(time.Second))) // 1 ms to 1 s
-	}
-	if len(s.counts) > 11<<fine {
-		t.Errorf("%d buckets", len(s.counts))
-	}
-}
-
 func TestDurationsAtTheEdges(t *testing.T) {
 	var s Durations
 	if got := s.Distribution(); got != (Distribution{}) {
