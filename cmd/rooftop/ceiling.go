@@ -33,7 +33,7 @@ func newCeiling(w *cli.World) *cobra.Command {
 	c := newCommand("ceiling", noArgs, func(c *cobra.Command, _ []string) error { return o.run(w, c.Flags()) })
 	g := cli.GroupFlags(c)
 	f := g.Group("Hardware and model")
-	f.StringVar(&o.model, "model", "", "`NAME` of the model: a Hugging Face id or part of one")
+	f.StringVar(&o.model, "model", "", "`NAME` of the model: a Hugging Face id or a short name")
 	f.StringVar(&o.modelConfig, "model-config", "", "config.json `FILE` of the model, instead of the catalog")
 	f.StringVar(&o.gpu, "gpu", "", "`NAME` of the GPU")
 	f.StringVar(&o.catalogFile, "catalog", "", "YAML `FILE` with further GPUs and models")

@@ -70,7 +70,7 @@ func TestANameThatIsMeantIsNamed(t *testing.T) {
 		{"demo nothing", "is a -- missing before a flag?"},
 		{"sim --sim-scenario failng", "did you mean failing?; 'rooftop demo --list' lists them"},
 		{"sim --sim-gpu H10", `"H10" is not in the catalog (nearest: NVIDIA H100`},
-		{"sim Qwen3-9B", "is not in the catalog (nearest: Qwen/Qwen3-8B"},
+		{"sim Qwen3-9B", "is not in the catalog (nearest: Qwen/Qwen3-4B, Qwen/Qwen3-8B,"},
 		{"ceiling --model x --gpu H1000", `GPU "H1000" is not in the catalog (nearest: NVIDIA H100`},
 	} {
 		_, stderr, code := call(t, nil, strings.Fields(c.line)...)

@@ -271,7 +271,7 @@ func progress(p *session.Progress) string {
 
 // ceilingArguments are flags of the command ceiling.
 type ceilingArguments struct {
-	Model       string  `json:"model" jsonschema:"name of the model: a Hugging Face id or part of one"`
+	Model       string  `json:"model" jsonschema:"name of the model: a Hugging Face id or a short name"`
 	GPU         string  `json:"gpu" jsonschema:"name of the GPU, such as H100 SXM or L4"`
 	TP          int     `json:"tensor_parallel_size,omitempty" jsonschema:"number of GPUs (default 1)"`
 	Batch       int     `json:"batch,omitempty" jsonschema:"sequences that decode at once (default 1)"`
