@@ -41,7 +41,7 @@ type Shape struct {
 	Heads   int
 	KVHeads int
 	Hidden  int // size of the feed-forward part, or of one expert
-	Vocab   int // at least MinVocab
+	Vocab   int // at least 259: the special tokens and one token per byte
 	Context int // context length in the metadata, in tokens
 	Weights Type
 	// Experts is the number of experts per layer, Used how many of them a token uses; 0 is a
@@ -120,23 +120,4 @@ func (s Shape) Tensors() []Tensor {
 		add("ffn_down_exps", s.Weights, s.Hidden, s.Width, s.Experts)
 	}
 	return append(list, Tensor{"output_norm.weight", []int{s.Width}, F32}, Tensor{"output.weight", []int{s.Width, s.Vocab}, s.Weights})
-}
-
-// check returns why a shape cannot be written, nil if it can.
-func (s Shape) check() error {
-	switch {
-	case s.Layers < 1 || s.Width < 1 || s.Heads < 1 || s.KVHeads < 1 || s.Hidden < 1:
-		return fmt.Errorf("gguf: the model %q has a dimension below 1", s.Name)
-	case s.Width%s.Heads != 0 || s.Heads%s.KVHeads != 0:
-		return fmt.Errorf("gguf: the model %q: %d heads do not divide a width of %d, or %d key heads not them", s.Name, s.Heads, s.Width, s.KVHeads)
-	case s.Vocab < MinVocab:
-		return fmt.Errorf("gguf: the model %q has %d tokens; it takes %d at least", s.Name, s.Vocab, MinVocab)
-	case s.Used > s.Experts || s.Experts > 0 && s.Used < 1:
-		return fmt.Errorf("gguf: the model %q uses %d of %d experts", s.Name, s.Used, s.Experts)
-	}
-	elements, _ := s.Weights.block()
-	if elements == 0 || s.Width%elements != 0 || s.Hidden%elements != 0 {
-		return fmt.Errorf("gguf: the model %q: %d and %d are not made of whole blocks of %v", s.Name, s.Width, s.Hidden, s.Weights)
-	}
-	return nil
 }

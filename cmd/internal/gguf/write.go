@@ -30,18 +30,12 @@ const (
 	alignment = 32 // of tensors in the file, GGUF's default
 	version   = 3
 	specials  = 3 // <unk>, <s>, </s>
-	// MinVocab is the smallest vocabulary: the special tokens and one token per byte.
-	MinVocab = specials + 256
 	// End is the token that ends a text.
 	End = 2
 )
 
-// Write writes the model. The same shape always gives the same bytes. It fails if the shape is
-// invalid.
+// Write writes the model. The same shape always gives the same bytes.
 func Write(w io.Writer, s Shape) error {
-	if err := s.check(); err != nil {
-		return err
-	}
 	b := bufio.NewWriterSize(w, 1<<20)
 	e := &encoder{w: b}
 	tensors := s.Tensors()
