@@ -102,107 +102,101 @@ func pairs(words []string) (map[string]string, error) {
 	return out, nil
 }
 
+func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
+
 func know[T any](v T) engine.Fact[T] { return engine.Know(v, engine.FromCmdline, "") }
 
+// setFacts parses "facts slots=4 util=0.9 model=…". Most are as if given in the launch command.
 func (c *scenario) setFacts(words []string) error {
 	kv, err := pairs(words)
 	if err != nil {
 		return err
 	}
 	f := &c.facts
+	counts := map[string]*engine.Fact[int]{
+		"slots": &f.MaxNumSeqs, "budget": &f.MaxNumBatchedTokens, "prefill_threshold": &f.LongPrefillThreshold, "tp": &f.TensorParallel,
+		"dp": &f.DataParallel, "block": &f.BlockSize, "blocks": &f.NumGPUBlocks, "override": &f.NumGPUBlocksOverride,
+		"max_loras": &f.MaxLoRAs, "lora_rank": &f.MaxLoRARank, "api_servers": &f.APIServerCount,
+	}
+	switches := map[string]*engine.Fact[bool]{"caching": &f.PrefixCaching, "eager": &f.EnforceEager, "v0": &f.V0, "lora": &f.EnableLoRA}
+	texts := map[string]*engine.Fact[string]{"engine": &f.Engine, "kv_dtype": &f.KVCacheDType, "device": &f.Device}
 	for _, k := range slices.Sorted(maps.Keys(kv)) {
 		v := kv[k]
 		n, _ := strconv.ParseFloat(v, 64)
-		on := v == "on"
-		switch k {
-		case "slots":
-			f.MaxNumSeqs = know(int(n))
-		case "given_slots":
-			f.MaxNumSeqs = engine.Know(int(n), engine.FromFlag, "")
-		case "made_slots": // set by this run on a server whose launch cannot be read
-			f.MaxNumSeqs = engine.Know(int(n), engine.FromDerived, "")
-		case "default_slots":
-			f.MaxNumSeqs = engine.Know(int(n), engine.FromDefault, "")
-		case "default_budget":
-			f.MaxNumBatchedTokens = engine.Know(int(n), engine.FromDefault, "")
-		case "budget":
-			f.MaxNumBatchedTokens = know(int(n))
-		case "prefill_threshold":
-			f.LongPrefillThreshold = know(int(n))
-		case "tp":
-			f.TensorParallel = know(int(n))
-		case "dp":
-			f.DataParallel = know(int(n))
-		case "engine":
-			f.Engine = know(v)
-		case "divided": // the data-parallel ranks that share the flags' numbers
-			f.DividedBy = int(n)
-		case "util":
-			f.GPUMemoryUtilization = know(n)
-		case "kv_dtype":
-			f.KVCacheDType = know(v)
-		case "weights":
-			name, source, ok := strings.Cut(v, ":")
-			if f.WeightDType = know(name); ok {
-				f.WeightDType.Source = engine.Source(source)
-			}
-		case "bytes":
-			f.ClassicBytes = n
-		case "bytes_from":
-			f.ClassicBytesFrom = v
-		case "caching":
-			f.PrefixCaching = know(on)
-		case "eager":
-			f.EnforceEager = know(on)
-		case "v0":
-			f.V0 = know(on)
-		case "block":
-			f.BlockSize = know(int(n))
-		case "blocks":
-			f.NumGPUBlocks = know(int(n))
-		case "override":
-			f.NumGPUBlocksOverride = know(int(n))
-		case "capacity":
-			f.KVCapacityTokens = engine.Know(n, engine.FromMetrics, "")
-		case "lora":
-			f.EnableLoRA = know(on)
-		case "max_loras":
-			f.EnableLoRA, f.MaxLoRAs = know(true), know(int(n))
-		case "lora_rank":
-			f.MaxLoRARank = know(int(n))
-		case "api_servers":
-			f.APIServerCount = know(int(n))
-		case "version":
-			f.EngineVersion = engine.Know(v, engine.FromServer, "")
-		case "device":
-			f.Device = know(v)
-		case "launch":
-			f.Launch = v
-		case "pid":
-			f.PID = int(n)
-		case "params":
-			f.ParamsTotal = know(n * 1e9)
-		case "gpu":
-			g, err := catalog.Default().FindGPU(v, 0)
-			if err != nil {
-				return err
-			}
-			f.GPU, f.GPUKnown, f.GPUName = g, true, know(g.Name)
-			f.Device = know("cuda")
-		case "model":
-			m, err := catalog.Default().FindModel(v)
-			if err != nil {
-				return err
-			}
-			f.ModelSpec, f.ModelKnown, f.ModelFrom = m, true, engine.FromCatalog
-			f.ParamsTotal, f.ParamsActive = know(m.TotalParams), know(m.ActiveParams)
-			if !f.WeightDType.Known {
-				f.WeightDType = engine.Know(string(m.NativeDType), engine.FromCatalog, "")
-			}
-			f.ComputeDType = know(string(catalog.BF16))
+		switch {
+		case counts[k] != nil:
+			*counts[k] = know(int(n))
+		case switches[k] != nil:
+			*switches[k] = know(v == "on")
+		case texts[k] != nil:
+			*texts[k] = know(v)
 		default:
-			return fmt.Errorf("unknown fact %q", k)
+			if err := c.setFact(k, v, n); err != nil {
+				return err
+			}
 		}
+	}
+	if f.MaxLoRAs.Known {
+		f.EnableLoRA = know(true)
+	}
+	return nil
+}
+
+// setFact sets a fact that is more than one value of the launch command.
+func (c *scenario) setFact(k, v string, n float64) error {
+	f := &c.facts
+	switch k {
+	case "given_slots":
+		f.MaxNumSeqs = engine.Know(int(n), engine.FromFlag, "")
+	case "made_slots": // set by this run on a server whose launch cannot be read
+		f.MaxNumSeqs = engine.Know(int(n), engine.FromDerived, "")
+	case "default_slots":
+		f.MaxNumSeqs = engine.Know(int(n), engine.FromDefault, "")
+	case "default_budget":
+		f.MaxNumBatchedTokens = engine.Know(int(n), engine.FromDefault, "")
+	case "divided": // the data-parallel ranks that share the flags' numbers
+		f.DividedBy = int(n)
+	case "util":
+		f.GPUMemoryUtilization = know(n)
+	case "weights":
+		name, source, ok := strings.Cut(v, ":")
+		if f.WeightDType = know(name); ok {
+			f.WeightDType.Source = engine.Source(source)
+		}
+	case "bytes":
+		f.ClassicBytes = n
+	case "bytes_from":
+		f.ClassicBytesFrom = v
+	case "capacity":
+		f.KVCapacityTokens = engine.Know(n, engine.FromMetrics, "")
+	case "version":
+		f.EngineVersion = engine.Know(v, engine.FromServer, "")
+	case "launch":
+		f.Launch = v
+	case "pid":
+		f.PID = int(n)
+	case "params":
+		f.ParamsTotal = know(n * 1e9)
+	case "gpu":
+		g, err := catalog.Default().FindGPU(v, 0)
+		if err != nil {
+			return err
+		}
+		f.GPU, f.GPUKnown, f.GPUName = g, true, know(g.Name)
+		f.Device = know("cuda")
+	case "model":
+		m, err := catalog.Default().FindModel(v)
+		if err != nil {
+			return err
+		}
+		f.ModelSpec, f.ModelKnown, f.ModelFrom = m, true, engine.FromCatalog
+		f.ParamsTotal, f.ParamsActive = know(m.TotalParams), know(m.ActiveParams)
+		if !f.WeightDType.Known {
+			f.WeightDType = engine.Know(string(m.NativeDType), engine.FromCatalog, "")
+		}
+		f.ComputeDType = know(string(catalog.BF16))
+	default:
+		return fmt.Errorf("unknown fact %q", k)
 	}
 	return nil
 }
@@ -293,6 +287,10 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 		g, _ := strconv.ParseFloat(v, 64)
 		gaps = max(finished, g*scenarioWindow.Seconds()-finished)
 	}
+	readings := map[string]*stat.Opt{
+		"running_peak": &w.RunningPeak, "running_median": &w.RunningMedian, "occupied": &w.Occupied, "deferred": &w.Deferred,
+		"loras_max": &w.LoRAs.Max, "kv_last": &w.KVLast, "kv_peak": &w.KVPeak, "step": &w.StepTime,
+	}
 	for _, k := range slices.Sorted(maps.Keys(kv)) {
 		if h, ok := scenarioHists[k]; ok {
 			count := finished
@@ -321,22 +319,16 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 			w.Last[counter] = stat.Some(v)
 			continue
 		}
+		if reading := readings[k]; reading != nil {
+			*reading = stat.Some(v)
+			continue
+		}
 		switch k {
 		case "running":
 			w.Running = stat.Some(v)
 			w.RunningPeak = w.RunningPeak.Max(stat.Some(v))
-		case "running_peak":
-			w.RunningPeak = stat.Some(v)
-		case "running_median":
-			w.RunningMedian = stat.Some(v)
-		case "occupied":
-			w.Occupied = stat.Some(v)
 		case "waiting":
 			w.Waiting, w.WaitingPeak = stat.Some(v), stat.Some(v)
-		case "deferred":
-			w.Deferred = stat.Some(v)
-		case "loras_max":
-			w.LoRAs.Max = stat.Some(v)
 		case "loras_running":
 			w.LoRAs.Running = stat.Some(v)
 			w.LoRAs.Wanted = stat.Some(w.LoRAs.Wanted.Or(0) + v)
@@ -346,20 +338,14 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 		case "kv":
 			w.KV, w.KVLast = stat.Some(v), stat.Some(v)
 			w.KVPeak = w.KVPeak.Max(stat.Some(v))
-		case "kv_last":
-			w.KVLast = stat.Some(v)
-		case "kv_peak":
-			w.KVPeak = stat.Some(v)
 		case "prefill_sum":
 			w.Hist[engine.HistPrefill] = stat.Delta{Sum: v, Count: finished, OK: true}
-		case "step":
-			w.StepTime = stat.Some(v)
 		case "longest_step":
-			w.LongestStep = time.Duration(v * float64(time.Second))
+			w.LongestStep = seconds(v)
 		case "stall":
-			w.Stall, w.Progress = time.Duration(v*float64(time.Second)), false
+			w.Stall, w.Progress = seconds(v), false
 		case "dead":
-			w.Dead, w.HealthWhy = time.Duration(v*float64(time.Second)), "/health answers 503"
+			w.Dead, w.HealthWhy = seconds(v), "/health answers 503"
 		case "answered":
 			w.Answers.Ended = v
 		case "errors":
@@ -415,9 +401,9 @@ func (c *scenario) addRank(block []int, words []string) error {
 		case "gen":
 			r.Generation = stat.Some(v * scenarioWindow.Seconds())
 		case "stall":
-			r.Stall = time.Duration(v * float64(time.Second))
+			r.Stall = seconds(v)
 		case "longest_step":
-			r.LongestStep = time.Duration(v * float64(time.Second))
+			r.LongestStep = seconds(v)
 		case "untouched":
 			r.Untouched = v != 0
 		case "slots":
