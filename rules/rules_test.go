@@ -177,28 +177,17 @@ func TestThresholds(t *testing.T) {
 			w.Duration = 12 * time.Second
 			w.Hist[engine.HistPrefill].Sum = 4
 		}}, engine.Suppressed},
-		{"R1 prefill histogram absent", engine.UnderBatching, []edit{func(w *engine.Window, _ *engine.Facts) {
-			setRunning(w, 8)
-			w.Hist[engine.HistPrefill] = stat.Delta{}
-		}}, engine.NotEvaluable},
 		{"R1 slots unknown", engine.UnderBatching, []edit{func(w *engine.Window, f *engine.Facts) { f.MaxNumSeqs = engine.Fact[int]{} }}, engine.NotEvaluable},
 		{"R1 nothing runs but tokens moved", engine.UnderBatching, []edit{func(w *engine.Window, _ *engine.Facts) { setRunning(w, 0) }}, engine.Fired},
-		{"R1 idle", engine.UnderBatching, []edit{func(w *engine.Window, _ *engine.Facts) {
-			setRunning(w, 0)
-			setCounter(w, engine.CounterGenerationTokens, 0)
-			setCounter(w, engine.CounterPromptTokens, 0)
-		}}, engine.NotFired},
 
 		// R2
 		{"R2 just below 88 %", engine.KVPressure, []edit{func(w *engine.Window, _ *engine.Facts) { setKV(w, 0.5, 0.8799) }}, engine.NotFired},
 		{"R2 88 %", engine.KVPressure, []edit{func(w *engine.Window, _ *engine.Facts) { setKV(w, 0.5, 0.88) }}, engine.Fired},
-		{"R2 a preemption", engine.KVPressure, []edit{func(w *engine.Window, _ *engine.Facts) { setCounter(w, engine.CounterPreemptions, 0.5) }}, engine.Fired},
 		{"R2 a preemption, usage not on the page", engine.KVPressure, []edit{func(w *engine.Window, _ *engine.Facts) {
 			setCounter(w, engine.CounterPreemptions, 0.5)
 			w.KV, w.KVPeak = stat.None, stat.None
 		}}, engine.Fired},
 		{"R2 no usage", engine.KVPressure, []edit{func(w *engine.Window, _ *engine.Facts) { w.KV, w.KVPeak = stat.None, stat.None }}, engine.NotEvaluable},
-		{"R2 skewed", engine.KVPressure, []edit{func(w *engine.Window, _ *engine.Facts) { setKV(w, 0.9, 0.99); w.Skewed = true }}, engine.NotEvaluable},
 		{"R2 mean where the peak is absent", engine.KVPressure, []edit{func(w *engine.Window, _ *engine.Facts) { w.KV, w.KVPeak = stat.Some(0.9), stat.None }}, engine.Fired},
 
 		// R2, admission backlog
@@ -304,13 +293,11 @@ func TestThresholds(t *testing.T) {
 			setCounter(w, engine.CounterProcessCPUSeconds, 0.99)
 			f.APIServerCount = know(2)
 		}}, engine.NotFired},
-		{"front end on a CPU backend", engine.FrontEnd, []edit{front(0.52), func(w *engine.Window, f *engine.Facts) { f.Device = know("cpu") }}, engine.NotEvaluable},
 
 		{"power", engine.PowerLimit, []edit{capped}, engine.Fired},
 		{"power, 94 % of the limit", engine.PowerLimit, []edit{capped, func(w *engine.Window, _ *engine.Facts) { w.GPUs[0].Mean[engine.GPUPowerW] = stat.Some(658) }}, engine.NotFired},
 		{"power, no reason given", engine.PowerLimit, []edit{capped, func(w *engine.Window, _ *engine.Facts) { w.GPUs[0].Throttle = 1 }}, engine.NotFired},
 		{"power, reasons unreadable", engine.PowerLimit, []edit{capped, func(w *engine.Window, _ *engine.Facts) { w.GPUs[0].ThrottleOK = false }}, engine.NotEvaluable},
-		{"temperature", engine.PowerLimit, []edit{func(w *engine.Window, _ *engine.Facts) { w.GPUs[0].Throttle = throttle.HWThermal }}, engine.Fired},
 
 		{"ranks", engine.DPImbalance, []edit{uneven}, engine.Fired},
 		{"ranks, no rank has room", engine.DPImbalance, []edit{uneven, func(w *engine.Window, _ *engine.Facts) { w.Ranks[1].KVPeak = stat.Some(0.9) }}, engine.NotFired},
@@ -395,33 +382,6 @@ func BenchmarkCheckWindow(b *testing.B) {
 	for b.Loop() {
 		for i := range all {
 			all[i].Check(&w, &f)
-		}
-	}
-}
-
-func TestGates(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		id   engine.FindingID
-		t    engine.Tally
-		want bool
-	}{
-		{"R2 one window with preemptions", engine.KVPressure, engine.Tally{Fired: 1, Evaluable: 100, Critical1: 1}, true},
-		{"R2 one window at 95 %", engine.KVPressure, engine.Tally{Fired: 1, Evaluable: 1, Critical2: 1}, false},
-		{"R2 two windows at 95 %", engine.KVPressure, engine.Tally{Fired: 2, Evaluable: 100, Critical2: 2}, true},
-		{"R2 three windows of twelve at 88 %", engine.KVPressure, engine.Tally{Fired: 3, Evaluable: 12}, true},
-		{"R2 three windows of thirteen at 88 %", engine.KVPressure, engine.Tally{Fired: 3, Evaluable: 13}, false},
-		{"R2 two windows of two at 88 %", engine.KVPressure, engine.Tally{Fired: 2, Evaluable: 2}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := rule(t, c.id).Significant(c.t); got != c.want {
-				t.Errorf("significant = %t, want %t", got, c.want)
-			}
-		})
-	}
-	for _, r := range All() {
-		if r.ID != engine.KVPressure && r.Significant != nil {
-			t.Errorf("%s has a gate of its own: only R2's main path does", r.ID)
 		}
 	}
 }
