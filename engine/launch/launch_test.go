@@ -21,162 +21,93 @@ func argv(line string) []string {
 func TestParse(t *testing.T) {
 	tests := []struct {
 		name   string
-		argv   string
+		direct bool
 		env    map[string]string
 		config string
-		want   map[string]string // flag to "value source"; "" where absent
-		direct bool
+		argv   string
+		want   string // flag=value@source, the source where it is not the command line; no value where absent
 	}{
-		{
-			name:   "console script",
-			argv:   "vllm serve Qwen/Qwen3-8B --max-num-seqs 256 --gpu-memory-utilization=0.92",
-			want:   map[string]string{"model": "Qwen/Qwen3-8B cmdline", "max_num_seqs": "256 cmdline", "--gpu-memory-utilization": "0.92 cmdline", "max_model_len": ""},
-			direct: true,
-		},
-		{
-			name:   "console script as /proc shows it",
-			argv:   "/opt/venv/bin/python3.12 /opt/venv/bin/vllm serve /models/llama --tensor-parallel-size 8",
-			want:   map[string]string{"model": "/models/llama cmdline", "-tp": "8 cmdline", "tensor-parallel-size": "8 cmdline"},
-			direct: true,
-		},
-		{
-			name:   "module",
-			argv:   "python -m vllm.entrypoints.openai.api_server --model M --max_num_seqs=32 --enable-prefix-caching",
-			want:   map[string]string{"model": "M cmdline", "max_num_seqs": "32 cmdline", "enable_prefix_caching": "true cmdline"},
-			direct: true,
-		},
-		{
-			name:   "module with interpreter options",
-			argv:   "python3 -u -X importtime -m vllm.entrypoints.openai.api_server --model M",
-			want:   map[string]string{"model": "M cmdline"},
-			direct: true,
-		},
-		{
-			name:   "module ignores a lone word",
-			argv:   "python3 -m vllm.entrypoints.openai.api_server M --port 9000",
-			want:   map[string]string{"model": "", "port": "9000 cmdline"},
-			direct: true,
-		},
-		{
-			name:   "command line module",
-			argv:   "python -m vllm.entrypoints.cli.main serve M -tp 2 -pp=2 -dp 4 -q awq -ep",
-			want:   map[string]string{"model": "M cmdline", "tensor_parallel_size": "2 cmdline", "pipeline_parallel_size": "2 cmdline", "data_parallel_size": "4 cmdline", "quantization": "awq cmdline", "enable_expert_parallel": "true cmdline"},
-			direct: true,
-		},
-		{
-			name:   "script file",
-			argv:   "python3 /workspace/vllm/entrypoints/openai/api_server.py --model M",
-			want:   map[string]string{"model": "M cmdline"},
-			direct: true,
-		},
-		{
-			name:   "simulated server",
-			argv:   "/usr/local/bin/rooftop sim Qwen/Qwen3-8B --max-num-seqs 16 --sim-gpu H100·SXM --port=8001 --sim-scale=2 -tp 2",
-			want:   map[string]string{"model": "Qwen/Qwen3-8B cmdline", "max_num_seqs": "16 cmdline", "port": "8001 cmdline", "sim_gpu": "H100 SXM cmdline", "sim_scale": "2 cmdline", "tensor_parallel_size": "2 cmdline"},
-			direct: true,
-		},
-		{
-			name:   "simulated server as go run builds it, the model behind the flags",
-			argv:   "/tmp/go-build123/b001/exe/rooftop sim --sim-seed 7 --enforce-eager Qwen/Qwen3-8B",
-			want:   map[string]string{"model": "Qwen/Qwen3-8B cmdline", "sim_seed": "7 cmdline", "enforce_eager": "true cmdline"},
-			direct: true,
-		},
-		{
-			name: "simulated server behind go run",
-			argv: "go run ./cmd/rooftop sim M --max-num-seqs 8",
-			want: map[string]string{"model": "M cmdline", "max_num_seqs": "8 cmdline"},
-		},
-		{
-			name: "uv",
-			argv: "uv run --with vllm vllm serve M --max-num-seqs 8",
-			want: map[string]string{"model": "M cmdline", "max_num_seqs": "8 cmdline"},
-		},
-		{
-			name: "numactl, nice and env",
-			argv: "nice -n 5 numactl --cpunodebind=0 --membind=0 env VLLM_ATTENTION_BACKEND=FLASHINFER vllm serve M --seed 3",
-			want: map[string]string{"model": "M cmdline", "seed": "3 cmdline", "attention_backend": "FLASHINFER env", "membind": ""},
-		},
-		{
-			name: "shell script",
-			argv: "bash -lc source·/env.sh·&&·exec·vllm·serve·'My·Model'·\\¶··--max-num-seqs·\"16\"·>·/var/log/v.log·2>&1",
-			want: map[string]string{"model": "My Model cmdline", "max_num_seqs": "16 cmdline"},
-		},
-		{
-			name: "shell script with variables",
-			argv: "sh -c MODEL=x·vllm·serve·$MODEL·--port·${PORT:-9000}·--max-num-seqs·$SLOTS·--dtype·\"$DTYPE\"",
-			env:  map[string]string{"MODEL": "org/m", "DTYPE": "half"},
-			want: map[string]string{"model": "org/m cmdline", "port": "9000 cmdline", "max_num_seqs": "", "dtype": "half cmdline"},
-		},
-		{
-			name: "ray job",
-			argv: "ray job submit --address http://h:8265 -- vllm serve M --distributed-executor-backend ray",
-			want: map[string]string{"model": "M cmdline", "distributed_executor_backend": "ray cmdline"},
-		},
-		{
-			name: "docker with the image's entry point",
-			argv: "docker run --gpus all --name vllm -w /vllm-workspace -v ~/.cache:/root/.cache -e HF_HUB_OFFLINE=1 -p 8000:8000 vllm/vllm-openai:v0.11.0 --model M --max-model-len 32k",
-			want: map[string]string{"model": "M cmdline", "max_model_len": "32k cmdline", "gpus": "", "name": ""},
-		},
-		{
-			name: "docker with a model behind the image",
-			argv: "docker run --rm vllm/vllm-openai:latest Qwen/Qwen3-8B --port 8001",
-			want: map[string]string{"model": "Qwen/Qwen3-8B cmdline", "port": "8001 cmdline"},
-		},
-		{
-			name: "docker with a command",
-			argv: "docker run nvcr.io/nvidia/vllm:25.09-py3 bash -c vllm·serve·M·-tp·2",
-			want: map[string]string{"model": "M cmdline", "tensor_parallel_size": "2 cmdline"},
-		},
-		{
-			name: "container arguments",
-			argv: "--model=M --tensor-parallel-size=4 --enable-chunked-prefill=false",
-			want: map[string]string{"model": "M cmdline", "tensor_parallel_size": "4 cmdline", "enable_chunked_prefill": "false cmdline"},
-		},
-		{
-			name:   "flags of old releases",
-			argv:   "python3 -m vllm.entrypoints.openai.api_server --model M --swap-space 16 --enable-chunked-prefill False --disable-log-requests --use-v2-block-manager --num-scheduler-steps 8",
-			want:   map[string]string{"swap_space": "16 cmdline", "enable_chunked_prefill": "false cmdline", "disable_log_requests": "true cmdline", "num_scheduler_steps": "8 cmdline", "model": "M cmdline"},
-			direct: true,
-		},
-		{
-			name:   "flags of releases to come",
-			argv:   "vllm serve --enable-new-thing M --new-size 5 --brand-new --max-num-seqs 3",
-			want:   map[string]string{"model": "M cmdline", "enable_new_thing": "true cmdline", "new_size": "5 cmdline", "brand_new": "true cmdline", "max_num_seqs": "3 cmdline"},
-			direct: true,
-		},
-		{
-			name:   "config file",
-			argv:   "vllm serve M --config /etc/v.yaml --max-num-seqs 64",
-			config: "max-num-seqs: 16\nmax_num_batched_tokens: 8192 # budget\ngpu-memory-utilization: 0.90\nenforce-eager: true\n",
-			want:   map[string]string{"max_num_seqs": "64 cmdline", "max_num_batched_tokens": "8192 config", "gpu_memory_utilization": "0.90 config", "enforce_eager": "true config"},
-			direct: true,
-		},
-		{
-			name:   "merge keys and anchors",
-			argv:   "vllm serve M --config v.yaml",
-			config: "x-base: &base\n  max-num-seqs: 16\n  port: 9000\n<<: *base\nport: 9001\n",
-			want:   map[string]string{"max_num_seqs": "16 config", "port": "9001 config"},
-			direct: true,
-		},
-		{
-			name:   "sub-keys of a whole object",
-			argv:   `vllm serve M --compilation-config {"mode":3,"pass_config":{"a":true},"sizes":[1,2]}`,
-			want:   map[string]string{"compilation_config.mode": "3 cmdline", "compilation_config.pass_config.a": "true cmdline", "-cc.sizes": "[1,2] cmdline", "compilation_config.none": ""},
-			direct: true,
-		},
-		{
-			name:   "the compilation config of 0.8 to 0.11",
-			argv:   `vllm serve M -O.level=3 -O.cudagraph_capture_sizes+ 1,2`,
-			want:   map[string]string{"compilation_config": `{"cudagraph_capture_sizes":["1","2"],"level":3} cmdline`},
-			direct: true,
-		},
-		{
-			name:   "environment stands for flags",
-			argv:   "vllm serve M",
-			env:    map[string]string{"VLLM_ATTENTION_BACKEND": "FLASH_ATTN", "VLLM_API_KEY": "sekrit"},
-			want:   map[string]string{"attention_backend": "FLASH_ATTN env", "api_key": Redacted + " env"},
-			direct: true,
-		},
+		{"console script", true, nil, "",
+			"vllm serve Qwen/Qwen3-8B --max-num-seqs 256 --gpu-memory-utilization=0.92",
+			"model=Qwen/Qwen3-8B max_num_seqs=256 --gpu-memory-utilization=0.92 max_model_len="},
+		{"console script as /proc shows it", true, nil, "",
+			"/opt/venv/bin/python3.12 /opt/venv/bin/vllm serve /models/llama --tensor-parallel-size 8",
+			"model=/models/llama -tp=8 tensor-parallel-size=8"},
+		{"module", true, nil, "",
+			"python -m vllm.entrypoints.openai.api_server --model M --max_num_seqs=32 --enable-prefix-caching",
+			"model=M max_num_seqs=32 enable_prefix_caching=true"},
+		{"module with interpreter options", true, nil, "",
+			"python3 -u -X importtime -m vllm.entrypoints.openai.api_server --model M", "model=M"},
+		{"module ignores a lone word", true, nil, "",
+			"python3 -m vllm.entrypoints.openai.api_server M --port 9000", "model= port=9000"},
+		{"command line module", true, nil, "",
+			"python -m vllm.entrypoints.cli.main serve M -tp 2 -pp=2 -dp 4 -q awq -ep",
+			"model=M tensor_parallel_size=2 pipeline_parallel_size=2 data_parallel_size=4 quantization=awq enable_expert_parallel=true"},
+		{"script file", true, nil, "",
+			"python3 /workspace/vllm/entrypoints/openai/api_server.py --model M", "model=M"},
+		{"simulated server", true, nil, "",
+			"/usr/local/bin/rooftop sim Qwen/Qwen3-8B --max-num-seqs 16 --sim-gpu H100·SXM --port=8001 --sim-scale=2 -tp 2",
+			"model=Qwen/Qwen3-8B max_num_seqs=16 port=8001 sim_gpu=H100·SXM sim_scale=2 tensor_parallel_size=2"},
+		{"simulated server as go run builds it, the model behind the flags", true, nil, "",
+			"/tmp/go-build123/b001/exe/rooftop sim --sim-seed 7 --enforce-eager Qwen/Qwen3-8B",
+			"model=Qwen/Qwen3-8B sim_seed=7 enforce_eager=true"},
+		{"simulated server behind go run", false, nil, "",
+			"go run ./cmd/rooftop sim M --max-num-seqs 8", "model=M max_num_seqs=8"},
+		{"uv", false, nil, "",
+			"uv run --with vllm vllm serve M --max-num-seqs 8", "model=M max_num_seqs=8"},
+		{"numactl, nice and env", false, nil, "",
+			"nice -n 5 numactl --cpunodebind=0 --membind=0 env VLLM_ATTENTION_BACKEND=FLASHINFER vllm serve M --seed 3",
+			"model=M seed=3 attention_backend=FLASHINFER@env membind="},
+		{"shell script", false, nil, "",
+			"bash -lc source·/env.sh·&&·exec·vllm·serve·'My·Model'·\\¶··--max-num-seqs·\"16\"·>·/var/log/v.log·2>&1",
+			"model=My·Model max_num_seqs=16"},
+		{"shell script with variables", false, map[string]string{"MODEL": "org/m", "DTYPE": "half"}, "",
+			"sh -c MODEL=x·vllm·serve·$MODEL·--port·${PORT:-9000}·--max-num-seqs·$SLOTS·--dtype·\"$DTYPE\"",
+			"model=org/m port=9000 max_num_seqs= dtype=half"},
+		{"ray job", false, nil, "",
+			"ray job submit --address http://h:8265 -- vllm serve M --distributed-executor-backend ray",
+			"model=M distributed_executor_backend=ray"},
+		{"docker with the image's entry point", false, nil, "",
+			"docker run --gpus all --name vllm -w /vllm-workspace -v ~/.cache:/root/.cache -e HF_HUB_OFFLINE=1 -p 8000:8000 vllm/vllm-openai:v0.11.0 --model M --max-model-len 32k",
+			"model=M max_model_len=32k gpus= name="},
+		{"docker with a model behind the image", false, nil, "",
+			"docker run --rm vllm/vllm-openai:latest Qwen/Qwen3-8B --port 8001", "model=Qwen/Qwen3-8B port=8001"},
+		{"docker with a command", false, nil, "",
+			"docker run nvcr.io/nvidia/vllm:25.09-py3 bash -c vllm·serve·M·-tp·2", "model=M tensor_parallel_size=2"},
+		{"container arguments", false, nil, "",
+			"--model=M --tensor-parallel-size=4 --enable-chunked-prefill=false",
+			"model=M tensor_parallel_size=4 enable_chunked_prefill=false"},
+		{"flags of old releases", true, nil, "",
+			"python3 -m vllm.entrypoints.openai.api_server --model M --swap-space 16 --enable-chunked-prefill False --disable-log-requests --use-v2-block-manager --num-scheduler-steps 8",
+			"swap_space=16 enable_chunked_prefill=false disable_log_requests=true num_scheduler_steps=8 model=M"},
+		{"flags of releases to come", true, nil, "",
+			"vllm serve --enable-new-thing M --new-size 5 --brand-new --max-num-seqs 3",
+			"model=M enable_new_thing=true new_size=5 brand_new=true max_num_seqs=3"},
+		{"config file", true, nil, "max-num-seqs: 16\nmax_num_batched_tokens: 8192 # budget\ngpu-memory-utilization: 0.90\nenforce-eager: true\n",
+			"vllm serve M --config /etc/v.yaml --max-num-seqs 64",
+			"max_num_seqs=64 max_num_batched_tokens=8192@config gpu_memory_utilization=0.90@config enforce_eager=true@config"},
+		{"merge keys and anchors", true, nil, "x-base: &base\n  max-num-seqs: 16\n  port: 9000\n<<: *base\nport: 9001\n",
+			"vllm serve M --config v.yaml", "max_num_seqs=16@config port=9001@config"},
+		{"sub-keys of a whole object", true, nil, "",
+			`vllm serve M --compilation-config {"mode":3,"pass_config":{"a":true},"sizes":[1,2]}`,
+			"compilation_config.mode=3 compilation_config.pass_config.a=true -cc.sizes=[1,2] compilation_config.none="},
+		{"the compilation config of 0.8 to 0.11", true, nil, "",
+			`vllm serve M -O.level=3 -O.cudagraph_capture_sizes+ 1,2`,
+			`compilation_config={"cudagraph_capture_sizes":["1","2"],"level":3}`},
+		{"environment stands for flags", true, map[string]string{"VLLM_ATTENTION_BACKEND": "FLASH_ATTN", "VLLM_API_KEY": "sekrit"}, "",
+			"vllm serve M", "attention_backend=FLASH_ATTN@env api_key=[redacted]@env"},
+		{"llama.cpp, short and long spellings", true, nil, "",
+			"/usr/bin/llama-server -m /models/m.gguf -np 4 -c 8192 --threads 2 --metrics -ngl 99",
+			"model=/models/m.gguf --parallel=4 ctx_size=8192 -t=2 metrics=true --n-gpu-layers=99 --batch-size="},
+		{"llama.cpp, opposites", true, nil, "",
+			"llama-server -m m.gguf --no-cache-prompt -nocb -no-kvu --repack",
+			"cache_prompt=false cont_batching=false kv_unified=false repack=true"},
+		{"llama.cpp abbreviates nothing and attaches nothing", true, nil, "",
+			"llama-server -m m.gguf --par 4 -c4096", "parallel= ctx_size="},
+		{"llama.cpp, variables stand for flags", true, map[string]string{"LLAMA_ARG_N_PARALLEL": "2", "LLAMA_ARG_CTX_SIZE": "8192"}, "",
+			"llama-server -c 4096", "parallel=2@env ctx_size=4096"},
+		{"llama.cpp in a container", false, nil, "",
+			"docker run -p 8080:8080 ghcr.io/ggml-org/llama.cpp:server -m /models/m.gguf --port 8080 -np 8", "parallel=8 port=8080"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -188,10 +119,11 @@ func TestParse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for flag, want := range tt.want {
+			for _, want := range argv(tt.want) {
+				flag, _, _ := strings.Cut(want, "=")
 				value, from, _ := c.Value(flag)
-				if got := strings.TrimSpace(value + " " + string(from)); got != want {
-					t.Errorf("%s = %q, want %q", flag, got, want)
+				if got := strings.TrimSuffix(flag+"="+value+"@"+string(from), "@cmdline"); strings.TrimSuffix(got, "@") != want {
+					t.Errorf("got %s, want %s", got, want)
 				}
 			}
 			if c.Direct() != tt.direct {
@@ -209,7 +141,7 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for _, line := range []string{
-		"bash -c python·x.py", "docker run vllm/vllm-openai:latest bash", "tail -f vllm serve", "/bin/sh -c", "VLLM::EngineCore", "rooftop sim bench", "rooftop diagnose --url h", "rooftop", "grep rooftop sim",
+		"bash -c python·x.py", "docker run vllm/vllm-openai:latest bash", "tail -f vllm serve", "/bin/sh -c", "VLLM::EngineCore", "rooftop sim bench", "rooftop diagnose --url h", "rooftop", "grep rooftop sim", "grep llama-server log",
 	} {
 		if _, err := Parse(argv(line), nil, nil); !errors.Is(err, ErrNotServer) {
 			t.Errorf("Parse(%q): error %v, want ErrNotServer", line, err)
