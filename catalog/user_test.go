@@ -159,22 +159,8 @@ func TestCheck(t *testing.T) {
 		{"price without a date", "gpus:\n  - {name: A, vendor: cpu, mem_bandwidth_gb_s: 1, price: {on_demand_usd: 1}}\n", []string{"f.yaml:2: price.as_of: missing"}},
 		{"billions", "models:\n  - {id: a/b, total_params: 8.03}\n", []string{"f.yaml:2: total_params: must be at least 10000 (parameters: 8 billion is 8e9)"}},
 		{"model without size", "models:\n  - {id: a/b}\n", []string{"f.yaml:2: total_params: missing"}},
-		{"model at odds with itself", `models:
-  - id: a/b
-    total_params: 1e9
-    active_params: 2e9
-    vision_params: 3e9
-    layers: 10
-    heads: 4
-    kv_heads: 8
-    experts: 4
-    experts_per_token: 5
-    dense_layers: 11
-    full_layers: 2
-    window_layers: 3
-    attention: mla
-    native_dtype: fp7
-`, []string{`f.yaml:15: native_dtype: must be one of fp32, bf16, fp16, fp8, int8, int4, mxfp4, nvfp4, not "fp7"`}},
+		{"a model at odds with itself, of a wrong type", "models:\n  - {id: a/b, total_params: 1e9, active_params: 2e9, native_dtype: fp7}\n", []string{
+			`f.yaml:2: native_dtype: must be one of fp32, bf16, fp16, fp8, int8, int4, mxfp4, nvfp4, not "fp7"`}},
 		{"model at odds with itself, types right", `models:
   - id: a/b
     total_params: 1e9

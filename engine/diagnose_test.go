@@ -166,10 +166,6 @@ func TestOutcomes(t *testing.T) {
 		idle[i].Running, idle[i].RunningPeak, idle[i].Waiting, idle[i].WaitingPeak = stat.Some(0), stat.Some(0), stat.Some(0), stat.Some(0)
 		idle[i].Active = false
 	}
-	asleep := busy(5)
-	for i := range asleep {
-		asleep[i].Asleep, asleep[i].Active = true, false
-	}
 	dead := make([]Window, 5)
 	flag := []Rule{firing(ConcurrencySaturation, GroupSlots, 10, 4, 0.9, &Fix{Kind: KindFlag})}
 	for _, c := range []struct {
@@ -178,9 +174,7 @@ func TestOutcomes(t *testing.T) {
 		rules   []Rule
 		want    Outcome
 	}{
-		{"healthy", busy(5), nil, OutcomeHealthy},
 		{"idle never gets a recommendation", idle, flag, OutcomeNoLoad},
-		{"asleep is no load", asleep, flag, OutcomeNoLoad},
 		{"nothing evaluable", dead, flag, OutcomeNotEvaluable},
 		{"two quiet windows are not enough to call it healthy", busy(2), nil, OutcomeNotEvaluable},
 		{"no windows", nil, flag, OutcomeNotEvaluable},

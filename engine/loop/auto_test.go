@@ -61,6 +61,9 @@ func TestAutoKeepsWhatIsBetter(t *testing.T) {
 	if f.Score.Made != 1 {
 		t.Errorf("score %+v", f.Score)
 	}
+	if f.Reason == "" || f.Reason == "nothing is left to recommend" || f.Reason != r.loop.Snapshot().Quiet {
+		t.Errorf("it does not say what was considered: %q, quiet %q", f.Reason, r.loop.Snapshot().Quiet)
+	}
 	if r.now < it.Up+75*time.Second {
 		t.Errorf("ended %v after the start: what crashes late would be lost", r.now-it.Up)
 	}
@@ -236,6 +239,9 @@ func TestLimits(t *testing.T) {
 			f := r.ends(30 * time.Minute)
 			if r.starts != c.starts || f.ExitCode != c.code || !strings.Contains(plain(f.Reason), c.reason) {
 				r.errorf("%d starts, exit %d: %s", r.starts, f.ExitCode, f.Reason)
+			}
+			if c.starts == 0 && r.now > 25*time.Second {
+				t.Errorf("it measured for %v what no limit allows", r.now)
 			}
 		})
 	}

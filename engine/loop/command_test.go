@@ -119,6 +119,12 @@ func TestQuitCodes(t *testing.T) {
 			r.run(30 * time.Second)
 			return r
 		}, 1},
+		{"ill", func(t *testing.T) *rig {
+			r := ready(t, "--max-num-seqs 4")
+			r.server.dead = true
+			r.wait(6*time.Second, "dead", ill(engine.Dead))
+			return r
+		}, 6},
 		{"settling", func(t *testing.T) *rig {
 			r := ready(t, "--max-num-seqs 4")
 			r.restart("--max-num-seqs 32", 5*time.Second)

@@ -177,16 +177,6 @@ func TestARestartEndsAnIllness(t *testing.T) {
 	}
 }
 
-func TestQuittingAnIllServerIsNoSuccess(t *testing.T) {
-	r := ready(t, "--max-num-seqs 4")
-	r.server.dead = true
-	r.wait(6*time.Second, "dead", ill(engine.Dead))
-	r.press(loop.CommandQuit)
-	if r.done == nil || r.done.ExitCode != 6 || !strings.Contains(r.done.Reason, "the engine is dead") {
-		t.Errorf("%+v", r.done)
-	}
-}
-
 // TestAPauseWhileTheServerIsIll has a person pause an ill server for longer than it may be ill.
 func TestAPauseWhileTheServerIsIll(t *testing.T) {
 	r := autoRun(t)

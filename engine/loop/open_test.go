@@ -101,12 +101,3 @@ func TestABaselineIsLongerThanABurst(t *testing.T) {
 		t.Errorf("changed after %v", it.At)
 	}
 }
-
-// TestNothingIsMeasuredForAChangeThatNoLimitAllows has a single restart, which a change and its revert exceed.
-func TestNothingIsMeasuredForAChangeThatNoLimitAllows(t *testing.T) {
-	r := begun(t, "--max-num-seqs 4", auto, func(p *loop.Plan) { p.Limits.Restarts = 1 })
-	f := r.ends(10 * time.Minute)
-	if r.now > 25*time.Second || f.ExitCode != 3 || !strings.Contains(f.Reason, "no restart is left") {
-		r.errorf("after %v, exit %d: %s", r.now, f.ExitCode, f.Reason)
-	}
-}

@@ -253,15 +253,6 @@ func TestAKeptServerThatEndedIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestTheEndSaysWhyNothingIsLeft checks that the reason of a finished run names what was considered.
-func TestTheEndSaysWhyNothingIsLeft(t *testing.T) {
-	r := autoRun(t)
-	f := r.ends(time.Hour)
-	if f.ExitCode != 0 || f.Reason == "" || f.Reason == "nothing is left to recommend" || f.Reason != r.loop.Snapshot().Quiet {
-		t.Errorf("exit %d: %q, quiet %q", f.ExitCode, f.Reason, r.loop.Snapshot().Quiet)
-	}
-}
-
 // TestWhatIsInPlaceIsSaid has a change without a gain on a server that rooftop cannot restart, and then no
 // load: the run ends with the change in place.
 func TestWhatIsInPlaceIsSaid(t *testing.T) {
