@@ -26,9 +26,8 @@ type CurvePoint struct {
 	Running    float64
 	Expected   float64  // the model calibrated on this server; measured in Curve.Now
 	Achievable stat.Opt // estimate of what efficient software reaches on this hardware
-	// Lower and Upper are the range of Achievable, which nine of ten published results lie in.
-	Lower, Upper stat.Opt
-	Ideal        stat.Opt // what physics allows
+	Upper      stat.Opt // of the range of Achievable, which nine of ten published results lie in
+	Ideal      stat.Opt // what physics allows
 }
 
 const (
@@ -63,7 +62,7 @@ func curve(r *Run) *Curve {
 	for i, b := range batches {
 		point := CurvePoint{Running: b * ranks, Expected: rates[i].Expected * ranks,
 			Achievable: stat.Some(rates[i].Achievable * ranks), Ideal: stat.Some(rates[i].Ideal * ranks),
-			Lower: stat.Some(rates[i].Lower * ranks), Upper: stat.Some(rates[i].Upper * ranks)}
+			Upper: stat.Some(rates[i].Upper * ranks)}
 		c.Points = append(c.Points, point)
 		if b == m.Batch {
 			c.Now = point

@@ -141,7 +141,6 @@ func profileForm(rule *Rule, r *Run) ProfileForm {
 // TallyChecks counts the results of a rule's check over the evaluable windows of a run.
 func TallyChecks(rule *Rule, r *Run) Tally {
 	var t Tally
-	t.Collected = len(r.Windows)
 	consecutive := 0
 	for i := range r.Windows {
 		w := &r.Windows[i]

@@ -30,7 +30,6 @@ type Check struct {
 
 // Tally counts a rule's checks over the windows of a run.
 type Tally struct {
-	Collected   int
 	Evaluable   int // evaluable windows of the run
 	Judged      int // of these, windows the rule could judge
 	Fired       int

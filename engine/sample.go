@@ -136,9 +136,6 @@ type CacheConfig struct {
 	ChunkedPrefill        string
 	KVCacheSizeTokens     string // vLLM >= 0.23; also correct for hybrid models
 	KVCacheMaxConcurrency string // vLLM >= 0.23; KVCacheSizeTokens / max_model_len
-	SlidingWindow         string
-	SwapSpaceBytes        string // V0
-	NumCPUBlocks          string // V0
 }
 
 // Page is one scrape of the server's /metrics, merged over engines and worker processes. A

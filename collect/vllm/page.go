@@ -107,8 +107,5 @@ func cacheConfig(s *promtext.Series) engine.CacheConfig {
 		ChunkedPrefill:        get("enable_chunked_prefill", "chunked_prefill_enabled", "chunked_prefill"),
 		KVCacheSizeTokens:     get("kv_cache_size_tokens"),
 		KVCacheMaxConcurrency: get("kv_cache_max_concurrency"),
-		SlidingWindow:         get("sliding_window"),
-		SwapSpaceBytes:        get("swap_space_bytes"),
-		NumCPUBlocks:          get("num_cpu_blocks"),
 	}
 }

@@ -320,7 +320,6 @@ func TestCacheConfig(t *testing.T) {
 		}}},
 		{"V0 without an engine label", ours(t, "v0-0.6.6.txt"), []engine.CacheConfig{{
 			BlockSize: "16", NumGPUBlocks: "1000", GPUMemoryUtilization: "0.9", CacheDType: "auto", EnablePrefixCaching: "False",
-			SwapSpaceBytes: "4294967296", NumCPUBlocks: "2048",
 		}}},
 		{"one for each engine", []byte(`vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="100"} 1
 vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="90",num_gpu_blocks_override="90"} 1

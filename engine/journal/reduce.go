@@ -39,8 +39,6 @@ type State struct {
 	// NothingToRun means that no server ran before the run, and that the server it started has ended
 	// properly: no server should run.
 	NothingToRun bool
-	// Why is the text of the last Failed record.
-	Why string
 }
 
 // Config is a configuration of the server.
@@ -150,7 +148,7 @@ func set(to *string, text string) {
 }
 
 func (s *State) intend(r *Record) {
-	s.Stage, s.Revert, s.Iteration, s.Why = StageStopping, r.Revert, r.Iteration, ""
+	s.Stage, s.Revert, s.Iteration = StageStopping, r.Revert, r.Iteration
 	s.Touched = true
 	s.Next = Config{Launch: r.Launch, Command: r.Command, Changes: slices.Clone(r.Changes)}
 	if r.Revert {
@@ -224,8 +222,7 @@ func (s *State) settleOnKept() {
 	s.Stage, s.Next, s.Revert, s.Unkept = StageStable, Config{}, false, nil
 }
 
-func (s *State) failed(r *Record) {
-	s.Why = r.Text
+func (s *State) failed(*Record) {
 	if s.Stage != StageStable { // otherwise the kept launch was restored before the record was written
 		s.Stage = StageFailed
 	}

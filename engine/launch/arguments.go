@@ -7,10 +7,9 @@ import "slices"
 type Argument struct {
 	Name   string   // canonical; "" for a lone word
 	Words  []string // as they stand, the value of a secret redacted
-	From   Source
-	Known  bool // some release of vLLM has the flag
-	Lacks  bool // it takes a value and has none
-	Silent bool // vLLM accepts it and does not act on it
+	Known  bool     // some release of vLLM has the flag
+	Lacks  bool     // it takes a value and has none
+	Silent bool     // vLLM accepts it and does not act on it
 }
 
 // Arguments lists the arguments in the order in which vLLM reads them: the
@@ -19,7 +18,7 @@ func (c *Config) Arguments() []Argument {
 	all := make([]Argument, 0, len(c.items))
 	for i := range c.items {
 		it := &c.items[i]
-		a := Argument{Name: it.name, From: it.source, Known: it.g.kindOf(it.name) != kindUnknown, Silent: it.ignored}
+		a := Argument{Name: it.name, Known: it.g.kindOf(it.name) != kindUnknown, Silent: it.ignored}
 		a.Lacks = len(it.values) == 0 && !it.negated && slices.Contains([]kind{kindValue, kindList, kindRepeat}, it.g.kindOf(it.name))
 		switch {
 		case it.name == "":

@@ -2,10 +2,10 @@ package roofline
 
 // Rates are the output tokens per second of one replica at a number of running sequences.
 type Rates struct {
-	Expected     float64 // achievable, calibrated by the measured step; at most Ideal
-	Achievable   float64
-	Lower, Upper float64 // range of Achievable; at most Ideal
-	Ideal        float64
+	Expected   float64 // achievable, calibrated by the measured step; at most Ideal
+	Achievable float64
+	Upper      float64 // of the range of Achievable; at most Ideal
+	Ideal      float64
 }
 
 // Sweep returns the rates at each batch, for the measured context and prefill mix. At the measured batch
@@ -31,8 +31,8 @@ func (p *Performance) rates(pl *plan, batch float64) Rates {
 	at.Tokens -= p.again * batch / m.Batch
 	ideal, achievable := pl.terms(at)
 	r := Rates{Achievable: n / achievable.Total(), Ideal: n / ideal.Total()}
-	lower, upper := pl.band(at, achievable)
-	r.Lower, r.Upper = lower*r.Achievable, min(upper*r.Achievable, r.Ideal)
+	_, upper := pl.band(at, achievable)
+	r.Upper = min(upper*r.Achievable, r.Ideal)
 	step := working.Total()
 	if positive(m.StepSeconds) {
 		step = m.StepSeconds.V * p.calibrated(step, p.fixedShare())
