@@ -154,7 +154,7 @@ func changeSlots(s *loop.Snapshot, to int, waiting float64, r *verdict.Result, e
 	s.Iterations = append(s.Iterations[:1:1], it)
 	s.Limits.UsedStarts, s.Limits.UsedOutages = 2, 42*time.Second
 	s.Score = loop.Score{Made: 2, Within: 2, Error: some(0.03)}
-	if _, _, held, known := (effect.Verdict{Result: r}).Outcome(it.Predicted); known && !held {
+	if held, known := (effect.Verdict{Result: r}).Outcome(it.Predicted); known && !held {
 		s.Score = loop.Score{Made: 2, Within: 1, Error: some(0.31)}
 	}
 }

@@ -196,7 +196,7 @@ func (d *derivation) card(g catalog.GPU) (Card, bool) {
 	}
 	c := d.config
 	c.GPU, c.PP = g, 1
-	degree, _, ok := c.MinTP(usable)
+	degree, ok := c.MinTP(usable)
 	if !ok {
 		return Card{}, false
 	}

@@ -209,17 +209,15 @@ func objectiveValue(h verdict.ObjectiveResult, state string) string {
 	return figure.Absent
 }
 
-// Outcome returns the predicted range of the goal, and whether the outcome lies within it. known
-// is false without a prediction or an outcome, if the outcome is too wide to test it, and if the traffic explains the
-// difference.
-func (p Verdict) Outcome(list []engine.Prediction) (low, high float64, within, known bool) {
+// Outcome returns whether the outcome lies within the predicted range of the goal. known is false without a
+// prediction or an outcome, if the outcome is too wide to test it, and if the traffic explains the difference.
+func (p Verdict) Outcome(list []engine.Prediction) (within, known bool) {
 	q, predicted := PredictionOf(list, p.Result.Goal)
 	c, measured := p.Change()
 	if !predicted || !measured || c.Wide() || p.Direction == verdict.NotComparable {
-		return 0, 0, false, false
+		return false, false
 	}
-	low, high = q.Low.V, q.High.V
-	return low, high, c.Mid >= low && c.Mid <= high, true
+	return c.Mid >= q.Low.V && c.Mid <= q.High.V, true
 }
 
 // PredictionOf returns the prediction of the goal's measure if it has both ends; ok is false

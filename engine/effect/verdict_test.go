@@ -102,15 +102,15 @@ func TestPredictionOfAGoal(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.goal, got, ok)
 		}
 	}
-	if _, _, held, known := proved("", 0.1, 0.15, 0.25).Outcome(list); held || !known {
+	if held, known := proved("", 0.1, 0.15, 0.25).Outcome(list); held || !known {
 		t.Error("what lies below the prediction is no miss")
 	}
 	other := proved("", 0.2, 0.3, 0.4)
 	other.Direction = verdict.NotComparable
-	if _, _, _, known := other.Outcome(list); known {
+	if _, known := other.Outcome(list); known {
 		t.Error("a prediction is held against what the traffic explains")
 	}
-	if _, _, _, known := proved("", -0.61, 0.3, 2.03).Outcome(list); known {
+	if _, known := proved("", -0.61, 0.3, 2.03).Outcome(list); known {
 		t.Error("an effect of -61 to +203 % tests a prediction")
 	}
 }

@@ -94,24 +94,19 @@ func HeadsAllow(m *catalog.Model, t int) bool {
 const mostTP = 16
 
 // MinTP returns the smallest tensor-parallel degree at which the weights fit and the heads can be
-// split, and that of the documented formula (0 if the GPU is smaller than its 3 GB reserve). ok is
-// false if no degree up to 16 works or an input is unknown.
-func (c Config) MinTP(util float64) (physical, seed int, ok bool) {
-	weights := c.TotalWeightBytes()
-	if weights <= 0 || c.GPU.VRAMGiB <= 0 {
-		return 0, 0, false
-	}
-	if v := MinTPClassic(weights/1e9, c.GPU.VRAMGiB*gib/1e9, util); v.OK {
-		seed = int(v.V)
+// split. ok is false if no degree up to 16 works or an input is unknown.
+func (c Config) MinTP(util float64) (tp int, ok bool) {
+	if c.TotalWeightBytes() <= 0 || c.GPU.VRAMGiB <= 0 {
+		return 0, false
 	}
 	for t := 1; t <= mostTP; t++ {
 		d := c
 		d.TP = t
 		if HeadsAllow(&c.Model, t) && d.poolBytes(util, c.overhead()) > 0 {
-			return t, seed, true
+			return t, true
 		}
 	}
-	return 0, seed, false
+	return 0, false
 }
 
 // RidgeTokens returns the tokens of one step at which the linear layers change from memory-bound

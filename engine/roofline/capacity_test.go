@@ -69,33 +69,24 @@ func TestExpertsTouched(t *testing.T) {
 
 func TestMinTP(t *testing.T) {
 	for _, tc := range []struct {
-		name           string
-		model          string
-		weight         catalog.DType
-		physical, seed int
-		ok             bool
+		name   string
+		model  string
+		weight catalog.DType
+		vram   float64 // GiB
+		want   int     // 0 is unknown
 	}{
-		{"8B fits one", "meta-llama/Llama-3.1-8B-Instruct", catalog.BF16, 1, 1, true},
-		{"70B just fits two", "meta-llama/Llama-3.3-70B-Instruct", catalog.BF16, 2, 2, true},
-		{"405B: eleven by the formula, sixteen by the heads", "meta-llama/Llama-3.1-405B-Instruct", catalog.BF16, 16, 11, true},
-		{"a latent cache splits by query heads", "deepseek-ai/DeepSeek-R1", catalog.FP8, 16, 10, true},
+		{"8B fits one", "meta-llama/Llama-3.1-8B-Instruct", catalog.BF16, 79.65, 1},
+		{"70B just fits two", "meta-llama/Llama-3.3-70B-Instruct", catalog.BF16, 79.65, 2},
+		{"405B: eleven by the formula, sixteen by the heads", "meta-llama/Llama-3.1-405B-Instruct", catalog.BF16, 79.65, 16},
+		{"a latent cache splits by query heads", "deepseek-ai/DeepSeek-R1", catalog.FP8, 79.65, 16},
+		{"memory unknown", "meta-llama/Llama-3.1-8B-Instruct", catalog.BF16, 0, 0},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			c := bf16(h100sxm(), mustModel(t, tc.model), 1)
-			c.Weight = tc.weight
-			physical, seed, ok := c.MinTP(0.9)
-			if physical != tc.physical || seed != tc.seed || ok != tc.ok {
-				t.Errorf("min tp = %d (formula %d) %v, want %d (%d) %v", physical, seed, ok, tc.physical, tc.seed, tc.ok)
-			}
-		})
-	}
-	t.Run("memory unknown", func(t *testing.T) {
-		c := bf16(h100sxm(), llama8b(), 1)
-		c.GPU.VRAMGiB = 0
-		if _, _, ok := c.MinTP(0.9); ok {
-			t.Error("min tp is known without the GPU's memory")
+		c := bf16(h100sxm(), mustModel(t, tc.model), 1)
+		c.Weight, c.GPU.VRAMGiB = tc.weight, tc.vram
+		if tp, ok := c.MinTP(0.9); tp != tc.want || ok != (tc.want > 0) {
+			t.Errorf("%s: min tp = %d, %v, want %d", tc.name, tp, ok, tc.want)
 		}
-	})
+	}
 }
 
 func TestPrefill(t *testing.T) {

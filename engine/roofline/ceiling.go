@@ -84,7 +84,7 @@ func (c Config) Ceiling(in CeilingInput) (CeilingResult, error) {
 			r.MaxSequences = stat.Some(c.MaxSequences(context, util))
 		}
 		r.Fits = tokens > 0
-		if tp, _, ok := c.MinTP(util); ok {
+		if tp, ok := c.MinTP(util); ok {
 			r.MinTP = stat.Some(float64(tp))
 		}
 	}

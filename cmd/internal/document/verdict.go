@@ -155,7 +155,7 @@ func goalPrediction(d *effect.Delta, list []engine.Prediction) *predictedMetric 
 		if c, ok := p.Change(); ok {
 			out.Measured = stat.Some(c.Mid)
 		}
-		_, _, within, resolved := p.Outcome(list)
+		within, resolved := p.Outcome(list)
 		out.Held = optionalBool(within, resolved)
 	}
 	return out

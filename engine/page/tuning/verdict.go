@@ -98,7 +98,7 @@ func GoalPrediction(d *effect.Delta, predictions []engine.Prediction) (text stri
 		if !predicted {
 			return "", Unresolved
 		}
-		_, _, within, known := v.Outcome(predictions)
+		within, known := v.Outcome(predictions)
 		return "predicted " + figure.ChangeRange(q.Low.V, q.High.V), outcome(within, known)
 	}
 	for _, p := range predictions {
