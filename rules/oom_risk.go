@@ -19,7 +19,7 @@ const (
 	// oomUtilization is assumed if --gpu-memory-utilization is unknown.
 	oomUtilization = 0.90
 	// oomReserveGB is reserved on each GPU for activations and the first KV blocks;
-	// roofline.UsableVRAMGB subtracts it.
+	// roofline.MinTPClassic subtracts it.
 	oomReserveGB = 3.0
 )
 

@@ -1,14 +1,10 @@
 package loop
 
 import (
-	"strings"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
-
-func words(s string) string { return strings.ReplaceAll(s, figure.NBSP, " ") }
 
 func TestCanaryInWords(t *testing.T) {
 	for _, c := range []struct {

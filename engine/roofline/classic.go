@@ -104,16 +104,12 @@ const activationGB = 3.0
 // MinTPClassic returns R4's least tensor-parallel degree, ceil(weightGB / (vramGB*util - 3)), in
 // 1e9 bytes; absent if no memory is usable.
 func MinTPClassic(weightGB, vramGB, util float64) stat.Opt {
-	usable := UsableVRAMGB(vramGB, util)
+	usable := vramGB*util - activationGB // negative for a GPU smaller than the reserve
 	if usable <= 0 || weightGB <= 0 {
 		return stat.None
 	}
 	return stat.Some(math.Ceil(weightGB / usable))
 }
-
-// UsableVRAMGB returns R4's memory of one GPU for weights, in 1e9 bytes. It is negative for a GPU
-// smaller than the reserve.
-func UsableVRAMGB(vramGB, util float64) float64 { return vramGB*util - activationGB }
 
 // Economics is the cost of tokens at a measured rate.
 type Economics struct {
