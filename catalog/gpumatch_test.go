@@ -28,6 +28,11 @@ func TestFindGPU(t *testing.T) {
 		// As people write them.
 		{"h100_sxm5_80gb", 0, one(h100sxm)}, {"h100sxm5", 0, one(h100sxm)}, {"H100-SXM5 (80GB)", 0, one(h100sxm)}, {"A100 80GB SXM", 0, one(a100s80)},
 		{"rtx4090", 0, one("NVIDIA GeForce RTX 4090")}, {"RTX 4090 24GB", 0, one("NVIDIA GeForce RTX 4090")}, {"mi300x", 0, one("AMD Instinct MI300X")},
+		{"H100 PCIe", 0, one(h100pcie)}, {"H100 SXM", 0, one(h100sxm)}, {"H200", 0, one("NVIDIA H200")}, {"A100 40GB", 0, []string{a100s40, a100p40}},
+		{"B200", 0, one("NVIDIA B200")}, {"GB200", 0, one("NVIDIA GB200")}, {"GB10 (DGX Spark)", 0, one("NVIDIA GB10")},
+		{"RTX Pro 6000 Blackwell", 0, []string{
+			"NVIDIA RTX PRO 6000 Blackwell Server Edition", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition",
+			"NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"}},
 		// A short name is not the beginning of a longer one.
 		{"A10", 0, one("NVIDIA A10")}, {"A10G", 0, one("NVIDIA A10G")}, {"L4", 0, one("NVIDIA L4")}, {"L40", 0, one("NVIDIA L40")}, {"L40S", 0, one("NVIDIA L40S")},
 		// Ambiguous, unless the memory decides.
