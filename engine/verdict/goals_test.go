@@ -91,26 +91,6 @@ func TestTheCauseOfNoVerdict(t *testing.T) {
 	}
 }
 
-// TestQuantilesNeedObservations checks that a quantile with fewer than ten observations beyond it has no value,
-// and that the known quantiles still veto.
-func TestQuantilesNeedObservations(t *testing.T) {
-	few := func(seed uint64, tokens, ttft float64) *Side { // 600 requests
-		return &Side{Incarnations: []Incarnation{steadyLife(seed, tokens, ttft, 16, 8)[:15]}}
-	}
-	r := Judge(few(1, 1000, 0.2), few(2, 2500, 3), Plan{Last: true})
-	for _, m := range r.Measures {
-		if m.Metric == MetricTTFT && m.Quantile == 0.99 && m.Known {
-			t.Errorf("p99 of %v requests is known: %+v", m.Count, m)
-		}
-		if m.Metric == MetricTTFT && m.Quantile == 0.5 && (!m.Known || !m.Moved || m.Buckets[1].Width() <= 0) {
-			t.Errorf("median of %v requests: %+v", m.Count, m)
-		}
-	}
-	if r.Direction != Plateau || !strings.Contains(r.Reason, "95th percentile") {
-		t.Errorf("%s: %s", r.Direction, r.Reason)
-	}
-}
-
 // A limit within a bucket is not reported as too few requests, and not waited for.
 func TestAVetoBeyondTheLastBucket(t *testing.T) {
 	slow := func(seed uint64, tokens, ttft float64) *Side {

@@ -200,6 +200,9 @@ func TestTheVetoHasStandins(t *testing.T) {
 				if m.Quantile == 0.95 || m.Quantile == 0.9 {
 					t.Errorf("a stand-in is listed: %+v", m)
 				}
+				if m.Metric == MetricTTFT && m.Quantile == 0.99 && m.Known {
+					t.Errorf("a p99 of %v requests is known: %+v", m.Count, m)
+				}
 			}
 		})
 	}

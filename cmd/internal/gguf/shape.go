@@ -7,7 +7,6 @@
 package gguf
 
 import (
-	"cmp"
 	"fmt"
 )
 
@@ -31,7 +30,7 @@ var formats = map[Type]struct {
 func (t Type) block() (elements, bytes int) { return formats[t].elements, formats[t].bytes }
 
 // String returns GGML's name for a type.
-func (t Type) String() string { return cmp.Or(formats[t].name, fmt.Sprintf("type %d", uint32(t))) }
+func (t Type) String() string { return formats[t].name }
 
 // Shape is a model of llama.cpp's architecture "llama". Dimensions are in elements.
 type Shape struct {
