@@ -1,6 +1,7 @@
 package vllm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -136,7 +137,7 @@ func TestDiscoverWithoutTheKey(t *testing.T) {
 
 func TestDiscoverEndsWithItsContext(t *testing.T) {
 	s := &server{answer: http.NotFound}
-	ctx, cancel := contextWithCancel(t)
+	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := Discover(ctx, s.client(t, collect.Secret{})); !errors.Is(err, ctx.Err()) || err == nil {
 		t.Errorf("error %v, want that of the context", err)

@@ -43,10 +43,11 @@ func TestHealthSaysOnlyWhatIsKnown(t *testing.T) {
 
 func TestHealthOfASilentServerIsUnknownSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{answer: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }}
+		s := &server{answer: func(http.ResponseWriter, *http.Request) { time.Sleep(time.Minute) }}
 		h, began := enginepage.NewHealth(s.client(t, collect.Secret{}), "/health"), time.Now()
 		if got := h.Read(t.Context()); got.State != "" || got.Why != "/health does not answer" || time.Since(began) != time.Second {
 			t.Errorf("%+v after %v", got, time.Since(began))
 		}
+		time.Sleep(time.Minute) // lets the server end
 	})
 }

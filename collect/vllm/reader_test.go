@@ -17,15 +17,14 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// TestPages reads pages of every age. The expected values were read off the
-// pages by eye.
+// TestPages reads a page of each core whole. The expected values were read off the pages by eye.
 func TestPages(t *testing.T) {
 	tests := []struct {
 		name string
-		body func(testing.TB) []byte
+		body []byte
 		want values
 	}{
-		{"0.32.0 under load", func(t testing.TB) []byte { return ours(t, loadedPage) }, values{
+		{"0.32.0 under load", ours(t, loadedPage), values{
 			model: "rooftop-tiny",
 			gauges: map[engine.Gauge]float64{
 				engine.GaugeRunning: 4, engine.GaugeWaiting: 8, engine.GaugeWaitingCapacity: 8, engine.GaugeWaitingDeferred: 0,
@@ -54,36 +53,7 @@ func TestPages(t *testing.T) {
 			},
 			start: stat.Some(1.79522351493e+09), created: stat.Some(1.7952236157866588e+09),
 		}},
-		{"0.32.0 with two data-parallel ranks", func(t testing.TB) []byte { return ours(t, "vllm-0.32.0-cpu-dp2.txt.gz") }, values{
-			model: "rooftop-tiny",
-			gauges: map[engine.Gauge]float64{
-				engine.GaugeRunning: 8, engine.GaugeWaiting: 4, engine.GaugeWaitingCapacity: 4, engine.GaugeWaitingDeferred: 0,
-				engine.GaugeKVUsage: 0.011730205278592365, engine.GaugeAsleep: 0,
-			},
-			kvMax: stat.Some(0.011730205278592365),
-			counters: map[engine.Counter]float64{
-				engine.CounterPromptTokens: 3920, engine.CounterPromptTokensCached: 512, engine.CounterPromptTokensComputed: 3408,
-				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 846, engine.CounterRequestErrors: 0, engine.CounterRequestSuccess: 6,
-				engine.CounterPreemptions: 0, engine.CounterPrefixQueries: 3920, engine.CounterPrefixHits: 512,
-				engine.CounterExternalQueries: 0, engine.CounterExternalHits: 0, engine.CounterAdmissionRejections: 0,
-				engine.CounterHTTP2xx: 6, engine.CounterHTTP4xx: 0, engine.CounterHTTP5xx: 0, engine.CounterProcessCPUSeconds: 6.380000000000001,
-			},
-			hists: map[engine.Hist]brief{
-				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 23, 2560, 2.302077054977417 + 1.8298473358154297, 14},
-				engine.HistITL:              {"vllm:inter_token_latency_seconds", 20, 80, 12.000425276000442 + 12.429684406999513, 832},
-				engine.HistTPOT:             {"vllm:request_time_per_output_token_seconds", 20, 80, 0.10455659906668491 + 0.10732657519996186, 6},
-				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 22, 7680, 2.466789960861206 + 2.503300189971924, 6},
-				engine.HistQueue:            {"vllm:request_queue_time_seconds", 22, 7680, 0.0001474310001867707 + 0.0001548539999021159, 6},
-				engine.HistPrefill:          {"vllm:request_prefill_time_seconds", 22, 7680, 0.5549239599995417 + 0.5586783480007398, 6},
-				engine.HistDecode:           {"vllm:request_decode_time_seconds", 22, 7680, 1.5683489860002737 + 1.6098986279994278, 6},
-				engine.HistInference:        {"vllm:request_inference_time_seconds", 22, 7680, 2.1232729459998154 + 2.1685769760001676, 6},
-				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 12, 2000, 1680, 6},
-				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 12, 2000, 96, 6},
-				engine.HistIterationTokens:  {"vllm:iteration_tokens_total", 14, 16384, 4254, 223},
-			},
-			start: stat.Some(1.79522373454e+09), created: stat.Some(1.795223775857037e+09),
-		}},
-		{"V0 0.6.6", func(t testing.TB) []byte { return ours(t, "v0-0.6.6.txt") }, values{
+		{"V0 0.6.6", ours(t, "v0-0.6.6.txt"), values{
 			model: "old/model",
 			gauges: map[engine.Gauge]float64{
 				engine.GaugeRunning: 7, engine.GaugeWaiting: 3, engine.GaugeSwapped: 2, engine.GaugeKVUsage: 0.93, engine.GaugeCPUKVUsage: 0.25,
@@ -99,163 +69,65 @@ func TestPages(t *testing.T) {
 				engine.HistQueue: {"vllm:time_in_queue_requests", 2, 1, 1.25, 25},
 			},
 		}},
-		{"0.9.2 in several processes", func(t testing.TB) []byte { return ours(t, "v1-0.9.2-multiprocess.txt") }, values{
-			model: "m",
-			gauges: map[engine.Gauge]float64{
-				engine.GaugeRunning: 28, engine.GaugeWaiting: 6, engine.GaugeKVUsage: 0.4,
-			},
-			kvMax: stat.Some(0.6),
-			counters: map[engine.Counter]float64{
-				engine.CounterGenerationTokens: 200, engine.CounterPrefixQueries: 1900, engine.CounterPrefixHits: 500,
-			},
-			hists: map[engine.Hist]brief{
-				engine.HistITL:  {"vllm:time_per_output_token_seconds", 2, 0.05, 7, 160},
-				engine.HistTPOT: {"vllm:time_per_output_token_seconds", 2, 0.05, 7, 160},
-			},
-		}},
-		{"0.11 with old and new names", func(t testing.TB) []byte { return ours(t, "v1-0.11-both-names.txt") }, values{
-			model:  "m",
-			gauges: map[engine.Gauge]float64{engine.GaugeRunning: 5, engine.GaugeKVUsage: 0.4},
-			kvMax:  stat.Some(0.4),
-			hists: map[engine.Hist]brief{
-				engine.HistITL:  {"vllm:inter_token_latency_seconds", 2, 0.05, 4.1, 101},
-				engine.HistTPOT: {"vllm:request_time_per_output_token_seconds", 2, 0.05, 0.36, 9},
-			},
-		}},
-		{"Rust front end, OpenMetrics", func(t testing.TB) []byte { return ours(t, "rust-front-end.txt") }, values{
-			model:    "m",
-			gauges:   map[engine.Gauge]float64{engine.GaugeRunning: 3, engine.GaugeKVUsage: 0.125},
-			kvMax:    stat.Some(0.125),
-			counters: map[engine.Counter]float64{engine.CounterGenerationTokens: 640},
-			hists:    map[engine.Hist]brief{engine.HistTTFT: {"vllm:time_to_first_token_seconds", 2, 0.1, 0.5, 4}},
-			created:  stat.Some(1790824300.5),
-		}},
-		{"Ray Serve with two replicas", func(t testing.TB) []byte { return ours(t, "ray.txt") }, values{
-			model:    "m",
-			gauges:   map[engine.Gauge]float64{engine.GaugeRunning: 10, engine.GaugeWaiting: 1, engine.GaugeKVUsage: (0.9 + 0.3) / 2},
-			kvMax:    stat.Some(0.9),
-			counters: map[engine.Counter]float64{engine.CounterGenerationTokens: 150, engine.CounterPromptTokens: 10, engine.CounterRequestSuccess: 7},
-			hists:    map[engine.Hist]brief{engine.HistIterationTokens: {"ray_vllm_iteration_tokens_total", 2, 8, 110, 31}},
-		}},
-		{"field 0.30.0", field("vllm-0.30.0-inferlint-live-qwen3.8-27b-after-load.txt"), values{
-			model: "qwen38",
-			gauges: map[engine.Gauge]float64{
-				engine.GaugeRunning: 0, engine.GaugeWaiting: 0, engine.GaugeWaitingCapacity: 0, engine.GaugeWaitingDeferred: 0,
-				engine.GaugeKVUsage: 0, engine.GaugeAsleep: 0,
-			},
-			kvMax: stat.Some(0),
-			counters: map[engine.Counter]float64{
-				engine.CounterPromptTokens: 2879, engine.CounterPromptTokensCached: 0, engine.CounterPromptTokensComputed: 2879,
-				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 32144, engine.CounterRequestErrors: 0, engine.CounterRequestSuccess: 41,
-				engine.CounterPreemptions: 22, engine.CounterPrefixQueries: 2879, engine.CounterPrefixHits: 0,
-				engine.CounterExternalQueries: 0, engine.CounterExternalHits: 0,
-				engine.CounterHTTP2xx: 41, engine.CounterHTTP4xx: 0, engine.CounterHTTP5xx: 0, engine.CounterProcessCPUSeconds: 36.96,
-			},
-			hists: map[engine.Hist]brief{
-				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 23, 2560, 917.264143705368, 41},
-				engine.HistITL:              {"vllm:inter_token_latency_seconds", 20, 80, 902.7895541040027, 32103},
-				engine.HistTPOT:             {"vllm:request_time_per_output_token_seconds", 20, 80, 1.1079995243307847, 41},
-				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 22, 7680, 1820.0529220104218, 41},
-				engine.HistQueue:            {"vllm:request_queue_time_seconds", 22, 7680, 900.1956753260004, 41},
-				engine.HistPrefill:          {"vllm:request_prefill_time_seconds", 22, 7680, 10.671576476999235, 41},
-				engine.HistDecode:           {"vllm:request_decode_time_seconds", 22, 7680, 902.7895541040027, 41},
-				engine.HistInference:        {"vllm:request_inference_time_seconds", 22, 7680, 913.461130581002, 41},
-				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 14, 10000, 2879, 41},
-				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 14, 10000, 32144, 41},
-				engine.HistIterationTokens:  {"vllm:iteration_tokens_total", 14, 16384, 35023, 3947},
-			},
-			start: stat.Some(1.79082420044e+09), created: stat.Some(1.7908243272217329e+09),
-		}},
-		{"field 0.11.0", field("vllm-0.11.0-hardware-aware-router-idle.txt"), values{
-			model:  "Qwen/Qwen1.5-0.5B-Chat",
-			gauges: map[engine.Gauge]float64{engine.GaugeRunning: 0, engine.GaugeWaiting: 0, engine.GaugeKVUsage: 0},
-			kvMax:  stat.Some(0),
-			counters: map[engine.Counter]float64{
-				engine.CounterPromptTokens: 0, engine.CounterGenerationTokens: 0, engine.CounterRequestSuccess: 0, engine.CounterPreemptions: 0,
-				engine.CounterPrefixQueries: 0, engine.CounterPrefixHits: 0, engine.CounterProcessCPUSeconds: 11.24,
-			},
-			hists: map[engine.Hist]brief{
-				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 23, 2560, 0, 0},
-				engine.HistITL:              {"vllm:inter_token_latency_seconds", 20, 80, 0, 0},
-				engine.HistTPOT:             {"vllm:request_time_per_output_token_seconds", 20, 80, 0, 0},
-				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 22, 7680, 0, 0},
-				engine.HistQueue:            {"vllm:request_queue_time_seconds", 22, 7680, 0, 0},
-				engine.HistPrefill:          {"vllm:request_prefill_time_seconds", 22, 7680, 0, 0},
-				engine.HistDecode:           {"vllm:request_decode_time_seconds", 22, 7680, 0, 0},
-				engine.HistInference:        {"vllm:request_inference_time_seconds", 22, 7680, 0, 0},
-				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 15, 20000, 0, 0},
-				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 15, 20000, 0, 0},
-				engine.HistIterationTokens:  {"vllm:iteration_tokens_total", 14, 16384, 0, 0},
-			},
-			start: stat.Some(1.76243836732e+09), created: stat.Some(1.7624384230435507e+09),
-		}},
-		{"field 0.9 V0", field("vllm-0.9-v0-cpu-qwen3-0.6b-loaded.txt"), values{
-			model: "Qwen/Qwen3-0.6B",
-			gauges: map[engine.Gauge]float64{
-				engine.GaugeRunning: 0, engine.GaugeWaiting: 0, engine.GaugeKVUsage: 0,
-				engine.GaugeMaxLoRAs: 1, engine.GaugeRunningLoRAs: 0, engine.GaugeWaitingLoRAs: 0,
-			},
-			kvMax: stat.Some(0),
-			counters: map[engine.Counter]float64{
-				engine.CounterPromptTokens: 43952, engine.CounterGenerationTokens: 4874, engine.CounterRequestSuccess: 38, engine.CounterPreemptions: 0,
-			},
-			hists: map[engine.Hist]brief{
-				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 23, 2560, 4941.843970537186, 69},
-				engine.HistITL:              {"vllm:time_per_output_token_seconds", 20, 80, 662.8116002082825, 4805},
-				engine.HistTPOT:             {"vllm:time_per_output_token_seconds", 20, 80, 662.8116002082825, 4805},
-				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 22, 7680, 902.0056705474854, 38},
-				engine.HistQueue:            {"vllm:request_queue_time_seconds", 22, 7680, 0.017765522003173828, 38},
-				engine.HistPrefill:          {"vllm:request_prefill_time_seconds", 22, 7680, 239.16777801513672, 38},
-				engine.HistDecode:           {"vllm:request_decode_time_seconds", 22, 7680, 662.8201270103455, 38},
-				engine.HistInference:        {"vllm:request_inference_time_seconds", 22, 7680, 901.9879050254822, 38},
-				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 13, 5000, 12952, 38},
-				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 13, 5000, 4843, 38},
-				engine.HistIterationTokens:  {"vllm:iteration_tokens_total", 14, 16384, 48826, 1325},
-			},
-		}},
-		{"field 0.5.4 V0", field("vllm-0.5.4-kubeai-llama31-8b-fp8.txt"), values{
-			model: "neuralmagic/Meta-Llama-3.1-8B-Instruct-FP8",
-			gauges: map[engine.Gauge]float64{
-				engine.GaugeRunning: 3, engine.GaugeWaiting: 2, engine.GaugeSwapped: 0,
-				engine.GaugeKVUsage: 0.0026235242675994863, engine.GaugeCPUKVUsage: 0,
-			},
-			kvMax: stat.Some(0.0026235242675994863),
-			counters: map[engine.Counter]float64{
-				engine.CounterPromptTokens: 90, engine.CounterGenerationTokens: 2546, engine.CounterRequestSuccess: 6,
-				engine.CounterPreemptions: 0, engine.CounterProcessCPUSeconds: 78.41,
-			},
-			hists: map[engine.Hist]brief{
-				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 17, 10, 0.5106480121612549, 9},
-				engine.HistITL:              {"vllm:time_per_output_token_seconds", 14, 2.5, 98.35070300102234, 2537},
-				engine.HistTPOT:             {"vllm:time_per_output_token_seconds", 14, 2.5, 98.35070300102234, 2537},
-				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 11, 60, 93.24844908714294, 6},
-				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 14, 10000, 60, 6},
-				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 14, 10000, 2400, 6},
-			},
-			start: stat.Some(1.72365683894e+09),
-		}},
-		{"field 0.11, gauge once for each pid", field("vllm-0.11-multiproc-pid-label-partial.txt"), values{
-			model:  "Qwen/Qwen3-VL-8B-Instruct",
-			gauges: map[engine.Gauge]float64{engine.GaugeKVUsage: 0.6530455880475035},
-			kvMax:  stat.Some(0.6530455880475035),
-		}},
-		{"field 0.8, early V1", field("vllm-0.8-v1-production-stack-318-partial.txt"), values{
-			model:    "Qwen/Qwen2.5-Coder-32B-Instruct",
-			gauges:   map[engine.Gauge]float64{engine.GaugeRunning: 0, engine.GaugeWaiting: 0, engine.GaugeKVUsage: 0},
-			kvMax:    stat.Some(0),
-			counters: map[engine.Counter]float64{engine.CounterProcessCPUSeconds: 439.71999999999997},
-			start:    stat.Some(1.74262400557e+09),
-		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.want.check(t, read(t, tt.body(t)))
+			tt.want.check(t, read(t, tt.body))
 		})
 	}
 }
 
-func field(name string) func(testing.TB) []byte {
-	return func(t testing.TB) []byte { return shared(t, "vllm-metrics", name) }
+// TestPagesOfEveryAge reads in short what the pages of the releases between hold: how many readings, and those that differ in kind.
+func TestPagesOfEveryAge(t *testing.T) {
+	type short struct {
+		Gauges, Counters, Hists int
+		Running, Usage, Fullest stat.Opt
+		Tokens, Created         stat.Opt
+		ITL, TPOT               string // the names that they are read from
+	}
+	const inter, each, old = "vllm:inter_token_latency_seconds", "vllm:request_time_per_output_token_seconds", "vllm:time_per_output_token_seconds"
+	some, none := stat.Some, stat.None
+	for _, tt := range []struct {
+		name string
+		want short
+	}{
+		{"vllm-0.32.0-cpu-dp2.txt.gz", short{6, 17, 11, some(8), some(0.011730205278592365), some(0.011730205278592365), some(846), some(1.795223775857037e+09), inter, each}},
+		{"v1-0.9.2-multiprocess.txt", short{3, 3, 2, some(28), some(0.4), some(0.6), some(200), none, old, old}},
+		{"v1-0.11-both-names.txt", short{2, 0, 2, some(5), some(0.4), some(0.4), none, none, inter, each}},
+		{"rust-front-end.txt", short{2, 1, 1, some(3), some(0.125), some(0.125), some(640), some(1790824300.5), "", ""}},
+		{"ray.txt", short{3, 3, 1, some(10), some(0.6), some(0.9), some(150), none, "", ""}},
+		{"field/vllm-0.30.0-inferlint-live-qwen3.8-27b-after-load.txt", short{6, 16, 11, some(0), some(0), some(0), some(32144), some(1.7908243272217329e+09), inter, each}},
+		{"field/vllm-0.11.0-hardware-aware-router-idle.txt", short{3, 7, 11, some(0), some(0), some(0), some(0), some(1.7624384230435507e+09), inter, each}},
+		{"field/vllm-0.9-v0-cpu-qwen3-0.6b-loaded.txt", short{6, 4, 11, some(0), some(0), some(0), some(4874), none, old, old}},
+		{"field/vllm-0.5.4-kubeai-llama31-8b-fp8.txt", short{5, 5, 6, some(3), some(0.0026235242675994863), some(0.0026235242675994863), some(2546), none, old, old}},
+		{"field/vllm-0.11-multiproc-pid-label-partial.txt", short{1, 0, 0, none, some(0.6530455880475035), some(0.6530455880475035), none, none, "", ""}},
+		{"field/vllm-0.8-v1-production-stack-318-partial.txt", short{3, 1, 0, some(0), some(0), some(0), none, none, "", ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var p *engine.Page
+			if name, field := strings.CutPrefix(tt.name, "field/"); field {
+				p = read(t, shared(t, "vllm-metrics", name))
+			} else {
+				p = read(t, ours(t, name))
+			}
+			got := short{
+				Running: p.Gauges[engine.GaugeRunning], Usage: p.Gauges[engine.GaugeKVUsage], Fullest: p.KVUsageMax, Tokens: p.Counters[engine.CounterGenerationTokens],
+				Created: p.Created, ITL: p.HistNames[engine.HistITL], TPOT: p.HistNames[engine.HistTPOT],
+			}
+			for _, g := range p.Gauges {
+				got.Gauges += map[bool]int{true: 1}[g.OK]
+			}
+			for _, c := range p.Counters {
+				got.Counters += map[bool]int{true: 1}[c.OK]
+			}
+			for _, h := range p.Hists {
+				got.Hists += map[bool]int{true: 1}[h.OK]
+			}
+			if diff := cmp.Diff(tt.want, got, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestRanks(t *testing.T) {

@@ -1,17 +1,18 @@
 package vllm
 
 import (
+	"bufio"
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/collect"
 )
 
-// server is an HTTP server over connections in memory. It records what was
-// asked of it.
+// server is an HTTP server over connections in memory. It records what was asked of it.
 type server struct {
 	answer http.HandlerFunc
 
@@ -25,73 +26,42 @@ func (s *server) requests() []string {
 	return s.asked
 }
 
-// client returns a client whose every connection leads to the server.
-func (s *server) client(t testing.TB, key collect.Secret) *collect.Client {
-	t.Helper()
-	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// serve answers the requests of one connection.
+func (s *server) serve(conn net.Conn) {
+	defer conn.Close()
+	for in := bufio.NewReader(conn); ; {
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
 		s.mu.Lock()
 		s.asked = append(s.asked, r.Method+" "+r.URL.RequestURI())
 		s.mu.Unlock()
+		w := httptest.NewRecorder()
 		s.answer(w, r)
-	})}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = srv.Serve(l)
-	}()
+		answer := w.Result()
+		answer.ContentLength = int64(w.Body.Len())
+		if answer.Write(conn) != nil {
+			return
+		}
+	}
+}
+
+// client returns a client whose every connection leads to the server.
+func (s *server) client(t testing.TB, key collect.Secret) *collect.Client {
+	t.Helper()
 	target, err := collect.ParseTarget("http://server:8000")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := collect.NewClient(collect.Options{Target: target, Token: key, Dial: l.dial})
+	c, err := collect.NewClient(collect.Options{Target: target, Token: key, Dial: func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		go s.serve(far)
+		return near, nil
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		c.Close()
-		_ = srv.Close()
-		<-served
-	})
+	t.Cleanup(c.Close)
 	return c
-}
-
-// pipes is a listener whose connections never leave the process.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.conns <- server:
-		return client, nil
-	case <-p.done:
-	case <-ctx.Done():
-	}
-	return nil, net.ErrClosed
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.done) })
-	return nil
-}
-
-// Addr is what net.Listener wants.
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
-
-func contextWithCancel(t *testing.T) (context.Context, context.CancelFunc) {
-	t.Helper()
-	return context.WithCancel(t.Context())
 }
