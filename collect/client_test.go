@@ -50,19 +50,6 @@ func TestGetKeepsOneConnection(t *testing.T) {
 	}
 }
 
-func TestGetAppendsToTheBuffer(t *testing.T) {
-	f := &fakeServer{answer: func(conn net.Conn, _ *http.Request) bool { return ok(conn, "page") }}
-	c := f.client(t, nil)
-	buf := make([]byte, 0, 4096)
-	body, err := c.Get(t.Context(), "/metrics", MetricsAccept, buf)
-	if err != nil || string(body) != "page" {
-		t.Fatalf("got %q, %v", body, err)
-	}
-	if &body[0] != &buf[:1][0] {
-		t.Error("a page that fits the buffer was copied elsewhere")
-	}
-}
-
 func TestOneRequestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var inFlight, most atomic.Int32

@@ -246,34 +246,3 @@ func TestAMDNotHere(t *testing.T) {
 		}
 	}
 }
-
-func TestPresentLevel(t *testing.T) {
-	for _, tt := range []struct {
-		levels string
-		want   float64
-		ok     bool
-	}{
-		{"0: 500Mhz\n1: 2100Mhz *", 2100, true},
-		{"S: 19Mhz *\n0: 615Mhz", 19, true}, // deep sleep
-		{"0: 500Mhz", 0, false},
-		{"1: fastMhz *", 0, false},
-		{"", 0, false},
-	} {
-		if got, ok := presentLevel(tt.levels); got != tt.want || ok != tt.ok {
-			t.Errorf("%q: got %v, %v; want %v, %v", tt.levels, got, ok, tt.want, tt.ok)
-		}
-	}
-}
-
-func BenchmarkAMDRead(b *testing.B) {
-	s, err := openAMD(b.Context(), newHand().now, amdFixture(b, "mi300x.sysfs"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := s.Read(b.Context()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

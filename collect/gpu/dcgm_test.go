@@ -3,9 +3,6 @@ package gpu
 import (
 	"context"
 	"errors"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -254,36 +251,6 @@ func TestDCGMRefusals(t *testing.T) {
 	}
 }
 
-// TestDCGMOverHTTP reads an exporter through the client that every source uses.
-func TestDCGMOverHTTP(t *testing.T) {
-	e := dcgmFile(t, "h100x2.prom")
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/metrics" {
-			http.NotFound(w, r)
-			return
-		}
-		_, _ = io.WriteString(w, e.page)
-	}))
-	defer server.Close()
-	target, err := collect.ParseTarget(server.URL + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := collect.NewClient(collect.Options{Target: target})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	s, missing := Open(t.Context(), Options{DCGM: FromClient(client), DCGMURL: server.URL})
-	if s == nil || s.Name() != "DCGM exporter" || len(missing) > 0 {
-		t.Fatalf("got %v, %v", s, missing)
-	}
-	r, err := s.Read(t.Context())
-	if err != nil || len(r.Devices) != 2 || r.Devices[0].Fields[engine.GPUUtil] != stat.Some(0.97) {
-		t.Errorf("read: got %v, %v", r, err)
-	}
-}
-
 func FuzzDCGMPage(f *testing.F) {
 	for _, name := range []string{"h100x2.prom", "a100-mig.prom", "two-nodes.prom"} {
 		f.Add([]byte(dcgmFile(f, name).page))
@@ -308,18 +275,6 @@ func FuzzDCGMPage(f *testing.F) {
 			}
 		}
 	})
-}
-
-func BenchmarkDCGMPage(b *testing.B) {
-	page := []byte(dcgmFile(b, "h100x2.prom").page)
-	reader := newDCGMReader()
-	b.ReportAllocs()
-	b.SetBytes(int64(len(page)))
-	for b.Loop() {
-		if rows, err := reader.rows(page); err != nil || len(rows) != 2 {
-			b.Fatal(err)
-		}
-	}
 }
 
 // TestDCGMOddPages reads pages that another exporter than NVIDIA's may write. Each has a GPU at 50 % and 300 W.

@@ -3,12 +3,8 @@
 package gpu
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
@@ -50,20 +46,6 @@ func TestNVMLInitFails(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestNVMLStuckOpen(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		stuck := make(chan struct{})
-		lib := &mock.Interface{InitFunc: func() nvml.Return { <-stuck; return nvml.ERROR_UNKNOWN }}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := openNVML(ctx, newTicker(0).now, lib); !errors.Is(err, errStillReading) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("open while Init hangs: got %v", err)
-		}
-		close(stuck)
-		synctest.Wait()
-	})
 }
 
 func TestNVMLDevicesThatCannotBeOpened(t *testing.T) {

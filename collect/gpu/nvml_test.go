@@ -14,11 +14,9 @@ import (
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
-	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -98,36 +96,6 @@ func TestNVMLWithoutGPM(t *testing.T) {
 	missing := s.Missing()
 	if len(missing) != 1 || missing[0].What != "DRAM and tensor-core use" || missing[0].Reason != "the GPU has no GPM: Hopper and newer have" {
 		t.Errorf("missing: got %v, want the GPM readings alone", missing)
-	}
-}
-
-// With several GPUs a read asks for one direction of one device at most.
-func TestNVMLAsksForPCIeSparingly(t *testing.T) {
-	clock := newTicker(0)
-	devices := []*mock.Device{a100(0, clock.now, 0), a100(1, clock.now, 0), a100(2, clock.now, 0)}
-	s := openFake(t, driver(devices), clock.now)
-	seen := map[string]int{}
-	for range 6 {
-		clock.add(tick)
-		r, err := s.Read(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		inRead := 0
-		for i, d := range r.Devices {
-			for _, f := range []engine.GPUField{engine.GPUPCIeTxBps, engine.GPUPCIeRxBps} {
-				if d.Fields[f].OK {
-					inRead++
-					seen[fmt.Sprint(i, f)]++
-				}
-			}
-		}
-		if inRead != 1 {
-			t.Errorf("PCIe readings in one read: got %d, want 1", inRead)
-		}
-	}
-	if len(seen) != 6 {
-		t.Errorf("directions seen over six reads: got %v, want each of three devices in both", seen)
 	}
 }
 
@@ -257,69 +225,6 @@ func TestNVMLOldDriver(t *testing.T) {
 	}
 	if len(s.Missing()) != 3 {
 		t.Errorf("missing: got %v, want GPM, PCIe and NVLink", s.Missing())
-	}
-}
-
-// The generated fake of a DGX A100 has eight devices.
-func TestNVMLEightGPUs(t *testing.T) {
-	server := dgxa100.New()
-	offered := []string{"nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMigMode", "nvmlDeviceGetUtilizationRates"}
-	server.LookupSymbolFunc = func(symbol string) error {
-		if !slices.Contains(offered, symbol) {
-			return errors.New("undefined symbol")
-		}
-		return nil
-	}
-	for i, d := range server.Devices {
-		d.(*dgxa100.Device).GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) {
-			if i == 5 {
-				return nvml.Utilization{}, nvml.ERROR_GPU_IS_LOST
-			}
-			return ok(nvml.Utilization{Gpu: uint32(10 * i), Memory: 1})
-		}
-	}
-	clock := newTicker(0)
-	s, err := openNVML(t.Context(), clock.now, server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := len(s.Devices()); got != 8 {
-		t.Fatalf("devices: got %d, want 8", got)
-	}
-	r, err := s.Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, d := range r.Devices {
-		want := stat.Some(float64(i) / 10)
-		if i == 5 {
-			want = stat.None
-		}
-		if d.Index != i || d.UUID != s.Devices()[i].UUID || d.Fields[engine.GPUUtil] != want {
-			t.Errorf("device %d: got index %d, %v; want %v", i, d.Index, d.Fields[engine.GPUUtil], want)
-		}
-	}
-	if diff := cmp.Diff([]string{"GPU 5: the GPU is lost: it fell off the bus"}, s.Notes()); diff != "" {
-		t.Errorf("notes (-want +got):\n%s", diff)
-	}
-
-	s.Keep([]int{6, 2})
-	if r, err = s.Read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Devices) != 2 || r.Devices[0].Index != 6 || r.Devices[1].Index != 2 {
-		t.Errorf("kept devices: got %v, want 6 and 2 in this order", r.Devices)
-	}
-	if len(s.Notes()) != 0 {
-		t.Errorf("notes about kept devices: got %v, want none", s.Notes())
-	}
-	s.Keep([]int{5})
-	if _, err = s.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "GPU 5: the GPU is lost") {
-		t.Errorf("every kept device is lost: got %v, want an error that says so", err)
-	}
-	s.Keep([]int{})
-	if _, err = s.Read(t.Context()); !errors.Is(err, collect.ErrNoData) {
-		t.Errorf("no device is kept: got %v, want no data", err)
 	}
 }
 

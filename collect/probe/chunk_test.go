@@ -103,11 +103,3 @@ func FuzzParseChunk(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkParseChunk(b *testing.B) {
-	data := []byte(vllmToken)
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = parseChunk(data)
-	}
-}

@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,8 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/collect"
-	"github.com/rooftop-dev/rooftop/engine/capture"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 const (
@@ -92,29 +87,6 @@ func TestSendSends(t *testing.T) {
 	}
 	if path != "POST /v1/completions" || key != "Bearer k1" {
 		t.Errorf("got %s with %q", path, key)
-	}
-}
-
-func TestRequestWithoutLatencies(t *testing.T) {
-	one, two := []capture.Chunk{{At: 1}}, []capture.Chunk{{At: 1}, {At: 2}}
-	for _, tc := range []struct {
-		name            string
-		r               capture.Request
-		ttft, e2e, tpot bool
-	}{
-		{"nothing came", capture.Request{}, false, false, false},
-		{"one token", capture.Request{Chunks: one, OutputTokens: stat.Some(1)}, true, true, false},
-		{"three tokens in one chunk", capture.Request{Chunks: one, OutputTokens: stat.Some(3)}, true, true, false},
-		{"usage says none", capture.Request{Chunks: two, OutputTokens: stat.Some(0)}, true, true, false},
-		{"two tokens", capture.Request{Chunks: two, OutputTokens: stat.Some(2)}, true, true, true},
-		{"two chunks", capture.Request{Chunks: two}, true, true, true},
-	} {
-		_, ttft := tc.r.TTFT()
-		_, e2e := tc.r.E2E()
-		_, tpot := tc.r.TPOT(tc.r.CountedTokens())
-		if ttft != tc.ttft || e2e != tc.e2e || tpot != tc.tpot {
-			t.Errorf("%s: got TTFT %v, E2E %v, TPOT %v", tc.name, ttft, e2e, tpot)
-		}
 	}
 }
 
@@ -333,101 +305,6 @@ func TestSendLeavesLingeringStream(t *testing.T) {
 		}
 		if took := time.Since(begin); took != closeGrace {
 			t.Errorf("took %v, want %v", took, closeGrace)
-		}
-	})
-}
-
-func TestSendStopsWithContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newTestClient(t, Options{Model: "m"}, func(r *http.Request) (*http.Response, error) {
-			read, write := io.Pipe()
-			context.AfterFunc(r.Context(), func() { write.CloseWithError(r.Context().Err()) })
-			go func() { _, _ = io.WriteString(write, token) }()
-			return answer(http.StatusOK, "text/event-stream", read), nil
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		got, err := c.Send(ctx, Request{MaxTokens: 9}, clockFrom(time.Now()))
-		if !errors.Is(err, context.DeadlineExceeded) || len(got.Chunks) != 1 || got.CountedTokens() != 1 {
-			t.Errorf("got %+v, %v, want one chunk and the deadline", got, err)
-		}
-	})
-}
-
-// ended is a body that records whether it was read to its end.
-type ended struct {
-	io.Reader
-	eof bool
-}
-
-func (e *ended) Read(p []byte) (int, error) {
-	n, err := e.Reader.Read(p)
-	e.eof = e.eof || err == io.EOF
-	return n, err
-}
-
-func (e *ended) Close() error { return nil }
-
-// A connection is reused only if its response was read to the end, which comes after [DONE].
-func TestSendReadsToTheEnd(t *testing.T) {
-	body := &ended{Reader: strings.NewReader(token + done)}
-	c := newTestClient(t, Options{Model: "m"}, func(*http.Request) (*http.Response, error) {
-		return answer(http.StatusOK, "text/event-stream", body), nil
-	})
-	if _, err := c.Send(t.Context(), Request{MaxTokens: 1}, clockFrom(time.Now())); err != nil {
-		t.Fatal(err)
-	}
-	if !body.eof {
-		t.Error("the end of the response was not read")
-	}
-}
-
-// Successive requests share a connection: setting one up each time would be measured as latency of
-// the server.
-func TestClientKeepsItsConnection(t *testing.T) {
-	var connections atomic.Int32
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, token+done)
-		_ = http.NewResponseController(w).Flush()
-	}))
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
-		}
-	}
-	s.Start()
-	defer s.Close()
-	c, err := NewClient(address(s.URL), Options{Model: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	for range 5 {
-		if _, err := c.Send(t.Context(), Request{MaxTokens: 1}, clockFrom(time.Now())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := connections.Load(); n != 1 {
-		t.Errorf("5 requests made %d connections, want 1", n)
-	}
-}
-
-func FuzzSendBounds(f *testing.F) {
-	for _, in := range []string{token + token + last + usage + done, token + usage, "data: {\"error\":{}}\n\n", "data: null\n\n" + done, "data: {\"usage\":{\"completion_tokens\":-1}}\n\n" + done} {
-		f.Add(in)
-	}
-	f.Fuzz(func(t *testing.T, body string) {
-		c := newTestClient(t, Options{Model: "m"}, streaming(body))
-		got, err := c.Send(t.Context(), Request{MaxTokens: 8}, clockFrom(time.Now()))
-		if len(got.Chunks) > 8*chunksPerToken+extraChunks {
-			t.Errorf("kept %d chunks of a request of 8 tokens", len(got.Chunks))
-		}
-		if got.OutputTokens.V < 0 || got.PromptTokens.V < 0 {
-			t.Errorf("got %v prompt, %v output tokens in %d chunks", got.PromptTokens, got.OutputTokens, len(got.Chunks))
-		}
-		if err == nil && !strings.Contains(body, "[DONE]") && got.Finish == "" {
-			t.Error("a stream without [DONE] or a finish reason passed for whole")
 		}
 	})
 }

@@ -171,36 +171,14 @@ func TestSendRecorded(t *testing.T) {
 	}
 }
 
-// Answers of every kind, cut at each byte, have the same description.
-func TestSendCutAnswers(t *testing.T) {
-	for name, body := range map[string]string{
-		"error event":      token + "event: error\ndata: {\"error\":{\"message\":\"kaputt für immer\"}}\n\n",
-		"first message":    `data: {"error":{"message":"no"}}` + "\n\n",
-		"JSON":             `{"error":{"message":"no"}}`,
-		"whole completion": `{"choices":[{"text":"a","finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`,
-		"web page":         "<html><title>é</title></html>",
-		"closed":           token + "data: {\"cho",
-		"no empty lines":   strings.ReplaceAll(token+token+usage+done, "\n\n", "\n"),
-		"no [DONE]":        token + last,
-	} {
-		whole := cut(t, body, len(body))
-		for at := 1; at < len(body); at++ {
-			if diff := differs(whole, cut(t, body, at, len(body))); diff != "" {
-				t.Fatalf("%s, cut at %d: %s", name, at, diff)
-			}
-		}
-		if diff := differs(whole, cut(t, body, 1)); diff != "" {
-			t.Errorf("%s, a byte at a time: %s", name, diff)
-		}
-	}
-}
-
 // For any data in any pieces there is no panic, there are at most as many chunks as messages, times
 // do not decrease, and the record is the same however it is cut.
 func FuzzSend(f *testing.F) {
 	for _, in := range []string{
 		token + token + last + usage + done, "data: " + vllmChatToken + "\r\n\r\n" + ": c\r\r" + done, token + "event: error\ndata: {\"error\":\"x\"}\n\n",
 		"\ufeffdata: {}\ndata: {\"choices\":[{\"text\":\"é\"}],\"timings\":{\"prompt_ms\":1e400}}\ndata: [DONE]", `{"error":{"message":"no"}}`, "<title>", "data",
+		token + usage, "data: null\n\n" + done, "data: {\"usage\":{\"completion_tokens\":-1}}\n\n" + done, token + "data: {\"cho", strings.ReplaceAll(token+token+usage+done, "\n\n", "\n"),
+		`{"choices":[{"text":"a","finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`, "<html><title>é</title></html>", token + last,
 	} {
 		f.Add(in, []byte{3, 1, 7, 200})
 	}
@@ -222,6 +200,9 @@ func FuzzSend(f *testing.F) {
 		if len(got.Chunks) > messages {
 			t.Errorf("%d chunks in %d messages", len(got.Chunks), messages)
 		}
+		if len(got.Chunks) > 8*chunksPerToken+extraChunks || got.OutputTokens.V < 0 || got.PromptTokens.V < 0 {
+			t.Errorf("%d chunks of a request of 8 tokens, %v and %v counted", len(got.Chunks), got.PromptTokens, got.OutputTokens)
+		}
 		at := got.Sent
 		for _, chunk := range got.Chunks {
 			if chunk.At < at {
@@ -236,20 +217,4 @@ func FuzzSend(f *testing.F) {
 			t.Error("a stream without [DONE] or a finish reason passed for whole")
 		}
 	})
-}
-
-func BenchmarkSend(b *testing.B) {
-	body := strings.Repeat(token, 64) + usage + done
-	c, err := NewClient(address("http://server.test"), Options{Model: "m", Transport: streaming(body)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	clock := clockFrom(time.Now())
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if got, _ := c.Send(b.Context(), Request{Prompt: "p", MaxTokens: 64}, clock); got.Error != "" {
-			b.Fatal(got.Error)
-		}
-	}
 }

@@ -7,23 +7,16 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 )
 
 // act makes the test binary play a part in a process tree, by the words of
 // [roleVariable]. Each part ends when its stdin does.
 func act(words string) int {
-	name, rest, _ := strings.Cut(words, " ")
-	switch name {
-	case "tree":
-		return actTree(rest)
-	case "churn":
+	if words == "churn" {
 		return actChurn()
-	default:
-		return actServer()
 	}
+	return actServer()
 }
 
 // actServer listens on loopback and writes its port.
@@ -40,63 +33,6 @@ func actServer() int {
 }
 
 func untilEOF() { _, _ = bufio.NewReader(os.Stdin).ReadString(0) }
-
-// actTree is the top of a tree of idle processes, a third of them on each of two
-// further levels, with threads in all.
-func actTree(rest string) int {
-	var processes, threads int
-	if _, err := fmt.Sscan(rest, &processes, &threads); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	each := (threads + processes - 1) / processes
-	// Five branches share what is below the top.
-	branches := min(5, processes-1)
-	if processes <= 3 {
-		branches = 0
-	}
-	sizes := slices.Repeat([]int{1}, processes-1)
-	if branches > 0 {
-		sizes = sizes[:branches]
-		for i := range processes - 1 - branches {
-			sizes[i%branches]++
-		}
-	}
-	var kids []*exec.Cmd
-	for _, n := range sizes {
-		kid, err := startKid(n, n*each)
-		if err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		kids = append(kids, kid)
-	}
-	threadsUpTo(each)
-	fmt.Println("ready")
-	untilEOF()
-	for _, k := range kids {
-		_ = k.Wait()
-	}
-	return 0
-}
-
-// startKid starts a part of the tree and waits until it is whole.
-func startKid(processes, threads int) (*exec.Cmd, error) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=tree %d %d", roleVariable, processes, threads))
-	cmd.Stdin = os.Stdin
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
-		return nil, fmt.Errorf("a child says %q: %w", line, err)
-	}
-	return cmd, nil
-}
 
 // threadsUpTo gives the process at least n threads, the runtime's own included.
 func threadsUpTo(n int) {

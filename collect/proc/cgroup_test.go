@@ -2,7 +2,6 @@ package proc
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -86,11 +85,5 @@ func TestCgroups(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestUnescape(t *testing.T) {
-	if got := unescape(filepath.FromSlash(`/a\040b\134c`)); got != `/a b\c` {
-		t.Errorf("%q", got)
 	}
 }

@@ -3,7 +3,6 @@ package proc
 import (
 	"bufio"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -170,27 +169,6 @@ func opened(t *testing.T, dir string) {
 	for dir = strings.TrimSuffix(dir, "/"); strings.Contains(dir, "/Test"); dir = dir[:strings.LastIndex(dir, "/")] {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkListener finds the owner of a port on this machine.
-func BenchmarkListener(b *testing.B) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
-	f, err := Open("/proc")
-	if err != nil {
-		b.Fatal(err)
-	}
-	f.self = 0 // our own socket is the one to find
-	ips, _ := Addresses("127.0.0.1")
-	port := uint16(l.Addr().(*net.TCPAddr).Port)
-	for b.Loop() {
-		if _, err := f.Listener(ips, port); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

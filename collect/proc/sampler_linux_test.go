@@ -13,81 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startTree starts a tree of the test binary: processes in three levels, with
-// threads in all. It ends when the returned function is called, or the test does.
-func startTree(tb testing.TB, processes, threads int) (root int, stop func()) {
-	tb.Helper()
-	binary, err := os.Executable()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	cmd := exec.Command(binary)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=tree %d %d", roleVariable, processes, threads))
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	stop = sync.OnceFunc(func() {
-		_ = stdin.Close()
-		_ = cmd.Wait()
-	})
-	tb.Cleanup(stop)
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || line != "ready\n" {
-		tb.Fatalf("the tree says %q: %v", line, err)
-	}
-	return cmd.Process.Pid, stop
-}
-
-// TestSamplerLive reads a real tree: everything there is can be read of a process
-// of one's own, its CPU time by its clock, and the kernel tells of its end.
-func TestSamplerLive(t *testing.T) {
-	root, stop := startTree(t, 8, 48)
-	f, err := Open("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var now time.Duration
-	s, err := f.NewSampler(root, func() time.Duration { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	s.Deep()
-	look := last(s)
-	threads := 0
-	for _, p := range look.Processes {
-		threads += p.Threads
-		if p.CPU <= 0 || p.CPU%(10*time.Millisecond) == 0 || p.RSSBytes <= 0 || p.PSSBytes.V <= 0 || p.PSSBytes.V > 2*float64(p.RSSBytes) ||
-			p.VoluntarySwitches.V <= 0 || !p.ReadBytes.OK || !p.RunWaitSeconds.OK || !p.MinorFaults.OK {
-			t.Errorf("process %+v", p)
-		}
-	}
-	if len(look.Processes) != 8 || threads < 48 || look.Partial || look.Error != "" {
-		t.Errorf("%d processes with %d threads: %+v", len(look.Processes), threads, look)
-	}
-	if s.Tree().CPUs < 1 {
-		t.Error("a machine without CPUs")
-	}
-	stop()
-	s.Sample()
-	if look := last(s); look.Error == "" {
-		t.Errorf("after the end of all: %+v", look)
-	}
-	for _, p := range s.Tree().Processes {
-		if !p.Gone {
-			t.Errorf("process %d is not gone", p.PID)
-		}
-	}
-}
-
-// TestSamplerManyChildren has more children than the kernel lists at a time.
+// TestSamplerManyChildren reads a real tree with more children than the kernel lists at a time: everything can be read of
+// a process of one's own, its CPU time by its clock, and the kernel tells of its end.
 func TestSamplerManyChildren(t *testing.T) {
 	const many = 900
 	cmd := exec.Command("sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 & i=$((i+1)); done; echo ready; wait", many))
@@ -99,10 +26,11 @@ func TestSamplerManyChildren(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	stop := sync.OnceFunc(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
-	}()
+	})
+	defer stop()
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
@@ -115,10 +43,23 @@ func TestSamplerManyChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.Sample()
-	if look := last(s); len(look.Processes) != 1+many || look.Partial {
-		t.Errorf("%d processes, partial %v; want %d", len(look.Processes), look.Partial, 1+many)
+	s.Deep()
+	look := last(s)
+	if len(look.Processes) != 1+many || look.Partial || s.Tree().CPUs < 1 {
+		t.Errorf("%d processes, partial %v, %d CPUs; want %d", len(look.Processes), look.Partial, s.Tree().CPUs, 1+many)
 	}
+	if p := look.Processes[0]; p.CPU <= 0 || p.CPU%(10*time.Millisecond) == 0 || p.RSSBytes <= 0 || p.PSSBytes.V <= 0 || p.PSSBytes.V > 2*float64(p.RSSBytes) ||
+		p.VoluntarySwitches.V <= 0 || !p.ReadBytes.OK || !p.RunWaitSeconds.OK || !p.MinorFaults.OK {
+		t.Errorf("process %+v", p)
+	}
+	stop()
+	for range 100 { // until the last of them is gone
+		if s.Sample(); last(s).Error != "" {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("%d processes after the end of all", len(last(s).Processes))
 }
 
 // TestHidden tells what hidepid hides from what has ended.
@@ -145,54 +86,5 @@ func TestHidden(t *testing.T) {
 	}
 	if !isProc("/proc/loadavg") || isProc(t.TempDir()) {
 		t.Error("a procfs is not told from other file systems")
-	}
-}
-
-// BenchmarkSampler looks at a tree of 60 processes with 300 threads, the size for
-// which the issue allows 1 % of a core at 20 looks a second.
-func BenchmarkSampler(b *testing.B) {
-	root, _ := startTree(b, 60, 300)
-	f, err := Open("/proc")
-	if err != nil {
-		b.Fatal(err)
-	}
-	var now time.Duration
-	s, err := f.NewSampler(root, func() time.Duration { return now })
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer s.Close()
-	s.Deep()
-	look := last(s)
-	threads := 0
-	for _, p := range look.Processes {
-		threads += p.Threads
-	}
-	if len(look.Processes) != 60 || threads < 300 {
-		b.Fatalf("the tree has %d processes and %d threads", len(look.Processes), threads)
-	}
-	for _, kind := range []struct {
-		name      string
-		step      time.Duration // of the clock between two looks
-		perSecond float64
-		look      func()
-	}{
-		{"cheap", 0, 18, s.Sample},
-		{"slow", slowEvery, 2, s.Sample},
-		{"slow with new roles", slowEvery, 2, func() { s.stale = true; s.Sample() }},
-		{"deep", 0, 0, s.Deep},
-		{"as probed", slowEvery / 10, 20, s.Sample},
-	} {
-		b.Run(kind.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				now += kind.step
-				kind.look()
-				s.tree.Samples, s.tree.Cgroups = s.tree.Samples[:1], s.tree.Cgroups[:0]
-			}
-			each := b.Elapsed().Seconds() / float64(b.N)
-			b.ReportMetric(each*kind.perSecond*100, "%core")
-			b.ReportMetric(float64(threads), "threads")
-		})
 	}
 }

@@ -14,8 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 )
 
 // flat is a sample without identity, for comparison.
@@ -164,18 +162,6 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestEveryCutOfAPageIsAnErrorOrWhole(t *testing.T) {
-	page := "# TYPE a counter\na_total{e=\"0\"} 41.0\na_total{e=\"1\"} 7.5\n"
-	filter := familyFilter("a")
-	for n := range page {
-		var f Families
-		err := Parse([]byte(page[:n]), filter, &f)
-		if wholeLines := n == 0 || page[n-1] == '\n'; !wholeLines && err == nil {
-			t.Errorf("%d of %d bytes were read as %v", n, len(page), flatten(&f))
-		}
-	}
-}
-
 func TestDuplicatesKeepTheFirst(t *testing.T) {
 	page := "a{x=\"1\",y=\"2\"} 1\na{x=\"3\"} 5\na{y=\"2\",x=\"1\"} 2\na{x=\"1\",y=\"2\"} 3\n"
 	var f Families
@@ -279,71 +265,6 @@ func TestManyLabels(t *testing.T) {
 	}
 	if err := Parse([]byte(inner+"l000=\"again\"} 1\n"), familyFilter("a"), &f); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), "l000") {
 		t.Errorf("error %v, want ErrMalformed about the label that comes twice", err)
-	}
-}
-
-// TestAgreesWithExpfmt reads a whole real page both ways, types and all.
-func TestAgreesWithExpfmt(t *testing.T) {
-	page := recording(t)
-	var f Families
-	if err := Parse(page, nil, &f); err != nil {
-		t.Fatal(err)
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(string(page)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var want []flat
-	add := func(name string, labels []Label, extra Label, v float64) {
-		if extra.Name != "" {
-			labels = append(slices.Clone(labels), extra)
-		}
-		slices.SortFunc(labels, func(a, b Label) int { return strings.Compare(a.Name, b.Name) })
-		want = append(want, flat{(&Series{Name: name, Labels: labels}).String(), v})
-	}
-	bound := func(v float64) string {
-		if math.IsInf(v, 1) {
-			return "+Inf"
-		}
-		if s := fmt.Sprint(v); strings.ContainsAny(s, ".e") {
-			return s
-		}
-		return fmt.Sprintf("%.1f", v) // as Python prints a float
-	}
-	for name, family := range families {
-		for _, m := range family.GetMetric() {
-			var labels []Label
-			for _, l := range m.GetLabel() {
-				labels = append(labels, Label{l.GetName(), l.GetValue()})
-			}
-			switch {
-			case m.GetHistogram() != nil:
-				h := m.GetHistogram()
-				for _, b := range h.GetBucket() {
-					add(name+"_bucket", labels, Label{"le", bound(b.GetUpperBound())}, max(float64(b.GetCumulativeCount()), b.GetCumulativeCountFloat()))
-				}
-				add(name+"_sum", labels, Label{}, h.GetSampleSum())
-				add(name+"_count", labels, Label{}, max(float64(h.GetSampleCount()), h.GetSampleCountFloat()))
-			case m.GetSummary() != nil:
-				add(name+"_sum", labels, Label{}, m.GetSummary().GetSampleSum())
-				add(name+"_count", labels, Label{}, float64(m.GetSummary().GetSampleCount()))
-			case m.GetCounter() != nil:
-				add(name, labels, Label{}, m.GetCounter().GetValue())
-			default:
-				add(name, labels, Label{}, m.GetGauge().GetValue())
-			}
-		}
-	}
-	got := flatten(&f)
-	bySeries := func(a, b flat) int { return strings.Compare(a.Series, b.Series) }
-	slices.SortFunc(got, bySeries)
-	slices.SortFunc(want, bySeries)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-expfmt +promtext):\n%s", diff)
-	}
-	if len(got) < 400 {
-		t.Errorf("only %d samples", len(got))
 	}
 }
 

@@ -143,102 +143,75 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestStaleGauges follows a server of 4 slots whose 24 clients are served four at a time.
-func TestStaleGauges(t *testing.T) {
-	r := enginepage.NewReader("", Dialect())
-	for i, c := range []struct{ gauge, queue, active, running, waiting float64 }{
-		{1, 20, 24, 4, 20}, // at the first prefill
-		{4, 20, 24, 4, 20}, // at a decode step
-		{0, 16, 24, 4, 20}, // at the next prefill, with four requests more since
-		{4, 20, 28, 4, 24}, // four answers end while their clients send again
-		{4, 0, 2, 2, 0},
+// look is what one page of a server says, and how many requests then run and wait. A count below 0 is not on the page.
+type look struct{ tokens, gauge, queue, active, left, finished, running, waiting float64 }
+
+func (l look) page() string {
+	var text strings.Builder
+	for _, line := range []struct {
+		name  string
+		value float64
+	}{
+		{`num_running_reqs{model_name="m"}`, l.gauge}, {`num_queue_reqs{model_name="m"}`, l.queue}, {`http_requests_active{endpoint="/v1/completions"}`, l.active},
+		{`generation_tokens_total{model_name="m"}`, l.tokens}, {`queue_time_seconds_count{model_name="m"}`, l.left}, {`queue_time_seconds_sum{model_name="m"}`, min(l.left, 1)},
+		{`num_requests_total{model_name="m"}`, l.finished},
 	} {
-		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} %v\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\n", c.gauge, c.queue, c.active)
-		var p engine.Page
-		if err := r.Parse([]byte(text), &p); err != nil {
-			t.Fatal(err)
-		}
-		if p.Gauges[engine.GaugeRunning] != stat.Some(c.running) || p.Gauges[engine.GaugeWaiting] != stat.Some(c.waiting) {
-			t.Errorf("page %d: %v running, %v waiting, want %v and %v", i, p.Gauges[engine.GaugeRunning].V, p.Gauges[engine.GaugeWaiting].V, c.running, c.waiting)
+		if line.value >= 0 {
+			fmt.Fprintf(&text, "sglang:%s %v\n", line.name, line.value)
 		}
 	}
+	return text.String()
 }
 
-// TestOpenAnswers follows the clients of a server of 32 slots that send again before it has closed their answers.
-func TestOpenAnswers(t *testing.T) {
-	r := enginepage.NewReader("", Dialect())
-	for i, c := range []struct{ gauge, active, left, finished, running, waiting float64 }{
-		{24, 24, 144, 120, 24, 0},
-		{0, 48, 168, 144, 24, 0},
-		{1, 48, 168, 144, 24, 0},
-		{24, 24, 168, 144, 24, 0},
-		{0, 4, 170, 168, 2, 0},
-		{1, 48, 196, 168, 24, 0}, // ends are counted late
-		{0, 0, 203, 193, 0, 0},   // ten health checks, which are never counted as finished
-		{1, 9, 207, 193, 4, 0},
+// TestRunningOfALateGauge follows servers whose gauges are written before or after what happened.
+func TestRunningOfALateGauge(t *testing.T) {
+	const none = -1
+	for name, looks := range map[string][]look{
+		"4 slots, whose 24 clients are served four at a time": {
+			{none, 1, 20, 24, none, none, 4, 20}, // at the first prefill
+			{none, 4, 20, 24, none, none, 4, 20}, // at a decode step
+			{none, 0, 16, 24, none, none, 4, 20}, // at the next prefill, with four requests more since
+			{none, 4, 20, 28, none, none, 4, 24}, // four answers end while their clients send again
+			{none, 4, 0, 2, none, none, 2, 0},
+		},
+		"32 slots, whose clients send again before it has closed their answers": {
+			{none, 24, 0, 24, 144, 120, 24, 0},
+			{none, 0, 0, 48, 168, 144, 24, 0},
+			{none, 1, 0, 48, 168, 144, 24, 0},
+			{none, 24, 0, 24, 168, 144, 24, 0},
+			{none, 0, 0, 4, 170, 168, 2, 0},
+			{none, 1, 0, 48, 196, 168, 24, 0}, // ends are counted late
+			{none, 0, 0, 0, 203, 193, 0, 0},   // ten health checks, which are never counted as finished
+			{none, 1, 0, 9, 207, 193, 4, 0},
+		},
+		// Ten readiness checks leave the queue and are never counted as finished, before the 24 clients are back.
+		"a restart with 4 slots": {
+			{9000, 24, 0, 24, 144, 120, 24, 0},
+			{0, 1, 20, 24, 14, 0, 4, 20},   // nothing tells yet which of the 14 are the clients'
+			{0, 0, 20, 24, 14, 0, 4, 20},   // nor that no more than 4 run at once
+			{90, 4, 20, 24, 14, 0, 4, 20},  // the gauges are right: ten are not
+			{160, 0, 16, 24, 18, 4, 4, 16}, // at the next prefill
+			{200, 0, 0, 2, 38, 26, 2, 0},
+		},
+		"a stream counts as an open request only until it begins": {
+			{100, 0, 0, 0, none, 7, 0, 0},
+			{160, 4, 0, 0, none, 9, 0, 0}, // two requests may have come and gone
+			{220, 4, 0, 0, none, 9, 4, 0}, // nothing finished, and no request is open: tokens of whom?
+			{300, 4, 0, 1, none, 9, 4, 0}, // one that has not begun
+			{0, 4, 0, 0, none, 0, 0, 0},   // another server
+		},
+		"the last request ended": {{none, 4, 0, 0, none, none, 0, 0}},
 	} {
-		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} 0\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\n"+
-			"sglang:queue_time_seconds_count{model_name=\"m\"} %v\nsglang:queue_time_seconds_sum{model_name=\"m\"} 1\nsglang:num_requests_total{model_name=\"m\"} %v\n", c.gauge, c.active, c.left, c.finished)
-		var p engine.Page
-		if err := r.Parse([]byte(text), &p); err != nil {
-			t.Fatal(err)
+		r := enginepage.NewReader("", Dialect())
+		for i, l := range looks {
+			var p engine.Page
+			if err := r.Parse([]byte(l.page()), &p); err != nil {
+				t.Fatal(err)
+			}
+			if running, waiting := p.Gauges[engine.GaugeRunning], p.Gauges[engine.GaugeWaiting]; running != stat.Some(l.running) || waiting != stat.Some(l.waiting) {
+				t.Errorf("%s, page %d: %v running, %v waiting, want %v and %v", name, i, running, waiting, l.running, l.waiting)
+			}
 		}
-		if p.Gauges[engine.GaugeRunning] != stat.Some(c.running) || p.Gauges[engine.GaugeWaiting] != stat.Some(c.waiting) {
-			t.Errorf("page %d: %v running, %v waiting, want %v and %v", i, p.Gauges[engine.GaugeRunning].V, p.Gauges[engine.GaugeWaiting].V, c.running, c.waiting)
-		}
-	}
-}
-
-// TestRestartedServer follows a server that is restarted with 4 slots and answers ten readiness checks, each of which
-// leaves the queue and is never counted as finished, before its 24 clients are back.
-func TestRestartedServer(t *testing.T) {
-	r := enginepage.NewReader("", Dialect())
-	for i, c := range []struct{ tokens, gauge, queue, active, left, finished, running, waiting float64 }{
-		{9000, 24, 0, 24, 144, 120, 24, 0},
-		{0, 1, 20, 24, 14, 0, 4, 20},   // nothing tells yet which of the 14 are the clients'
-		{0, 0, 20, 24, 14, 0, 4, 20},   // nor that no more than 4 run at once
-		{90, 4, 20, 24, 14, 0, 4, 20},  // the gauges are right: ten are not
-		{160, 0, 16, 24, 18, 4, 4, 16}, // at the next prefill
-		{200, 0, 0, 2, 38, 26, 2, 0},
-	} {
-		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} %v\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\nsglang:generation_tokens_total{model_name=\"m\"} %v\n"+
-			"sglang:queue_time_seconds_count{model_name=\"m\"} %v\nsglang:queue_time_seconds_sum{model_name=\"m\"} 1\nsglang:num_requests_total{model_name=\"m\"} %v\n", c.gauge, c.queue, c.active, c.tokens, c.left, c.finished)
-		var p engine.Page
-		if err := r.Parse([]byte(text), &p); err != nil {
-			t.Fatal(err)
-		}
-		if p.Gauges[engine.GaugeRunning] != stat.Some(c.running) || p.Gauges[engine.GaugeWaiting] != stat.Some(c.waiting) {
-			t.Errorf("page %d: %v running, %v waiting, want %v and %v", i, p.Gauges[engine.GaugeRunning].V, p.Gauges[engine.GaugeWaiting].V, c.running, c.waiting)
-		}
-	}
-}
-
-// TestUncountedStreams follows a server that counts a stream as an open request only until it begins.
-func TestUncountedStreams(t *testing.T) {
-	r := enginepage.NewReader("", Dialect())
-	for i, c := range []struct{ tokens, gauge, active, finished, running float64 }{
-		{100, 0, 0, 7, 0},
-		{160, 4, 0, 9, 0}, // two requests may have come and gone
-		{220, 4, 0, 9, 4}, // nothing finished, and no request is open: tokens of whom?
-		{300, 4, 1, 9, 4}, // one that has not begun
-		{0, 4, 0, 0, 0},   // another server
-	} {
-		text := fmt.Sprintf("sglang:num_running_reqs{model_name=\"m\"} %v\nsglang:num_queue_reqs{model_name=\"m\"} 0\nsglang:http_requests_active{endpoint=\"/v1/completions\"} %v\nsglang:generation_tokens_total{model_name=\"m\"} %v\n"+
-			"sglang:num_requests_total{model_name=\"m\"} %v\n", c.gauge, c.active, c.tokens, c.finished)
-		var p engine.Page
-		if err := r.Parse([]byte(text), &p); err != nil {
-			t.Fatal(err)
-		}
-		if p.Gauges[engine.GaugeRunning] != stat.Some(c.running) {
-			t.Errorf("page %d: %v running, want %v", i, p.Gauges[engine.GaugeRunning].V, c.running)
-		}
-	}
-}
-
-func TestIdleServer(t *testing.T) {
-	p := parsed(t, "sglang:num_running_reqs{model_name=\"m\"} 4\nsglang:num_queue_reqs{model_name=\"m\"} 0\nsglang:http_requests_active{endpoint=\"/v1/completions\",method=\"POST\"} 0\n")
-	if p.Gauges[engine.GaugeRunning] != stat.Some(0) {
-		t.Errorf("running %v after the last request ended, want 0", p.Gauges[engine.GaugeRunning])
 	}
 }
 

@@ -184,21 +184,3 @@ func TestGPURepeatedRows(t *testing.T) {
 	}
 	near(t, "mean", row.Mean, stat.Some(40))
 }
-
-// BenchmarkGPUUsage is ten minutes of eight GPUs, sampled every 50 ms.
-func BenchmarkGPUUsage(b *testing.B) {
-	device := func(at time.Duration) engine.GPU {
-		var g engine.GPU
-		for f := range engine.NumGPUFields {
-			g.Fields[f] = stat.Some(at.Seconds())
-		}
-		return g
-	}
-	c := run(10*time.Minute, device, device, device, device, device, device, device, device)
-	b.ReportAllocs()
-	for b.Loop() {
-		if got := c.gpuUsage(); len(got) != 8 {
-			b.Fatal(len(got))
-		}
-	}
-}

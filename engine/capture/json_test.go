@@ -1,28 +1,9 @@
 package capture
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 )
-
-func TestDistributionJSON(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		in   Distribution
-		want string
-	}{
-		{"nothing observed", Distribution{}, "null"},
-		{"one", Distribution{1, 2, 3, 4, 5, time.Second}, `{"count":1,"mean_s":2e-9,"p50_s":3e-9,"p95_s":4e-9,"p99_s":5e-9,"max_s":1}`},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			b, err := json.Marshal(c.in)
-			if err != nil || string(b) != c.want {
-				t.Fatalf("%s, %v, want %s", b, err, c.want)
-			}
-		})
-	}
-}
 
 func TestRound(t *testing.T) {
 	c := &Capture{

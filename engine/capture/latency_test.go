@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -64,33 +63,6 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
-// Quantiles follow the nearest-rank definition: they are observed values, with at least that share
-// of all values at or below them, and less below.
-func TestDistributionIsNearestRank(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 300 {
-		of := make([]time.Duration, 1+random.IntN(250))
-		for i := range of {
-			of[i] = time.Duration(random.IntN(40))
-		}
-		d := distributionOf(of)
-		for percent, q := range map[int]time.Duration{50: d.P50, 95: d.P95, 99: d.P99} {
-			var below, upTo int
-			for _, v := range of {
-				if v < q {
-					below++
-				}
-				if v <= q {
-					upTo++
-				}
-			}
-			if 100*upTo < percent*len(of) || 100*below >= percent*len(of) || upTo == below {
-				t.Fatalf("p%d of %d values: %d, with %d below and %d up to it", percent, len(of), q, below, upTo)
-			}
-		}
-	}
-}
-
 func TestRequestsSummary(t *testing.T) {
 	if got := (&Capture{Kind: Observation}).requestsSummary(); got != nil {
 		t.Errorf("an observation has requests: %+v", got)
@@ -137,37 +109,6 @@ func TestRequestsSummaryWithoutUsage(t *testing.T) {
 	got = c.requestsSummary()
 	if got.Tokens.Used.OK || got.OutputPerSecond.OK || got.RequestPerSecond.OK || got.TTFT.Count != 0 || got.Tokens.From != "" {
 		t.Errorf("got %+v", got)
-	}
-}
-
-func TestWithoutNumbers(t *testing.T) {
-	for in, want := range map[string]string{
-		"no token for 1m30s after the 17th: x": "no token for # after the #: x",
-		"status 503 Service Unavailable":       "status # Service Unavailable",
-		"v2beta":                               "v#",
-		"":                                     "",
-	} {
-		if got := withoutNumbers(in); got != want {
-			t.Errorf("%q: got %q, want %q", in, got, want)
-		}
-	}
-}
-
-func BenchmarkRequestsSummary(b *testing.B) {
-	c := Capture{End: time.Minute}
-	random := rand.New(rand.NewPCG(1, 2))
-	for range 1000 {
-		r := Request{Finish: "length", Reused: true, OutputTokens: stat.Some(200)}
-		at := time.Duration(0)
-		for range 200 {
-			at += time.Duration(random.IntN(int(20 * msec)))
-			r.Chunks = append(r.Chunks, Chunk{At: at})
-		}
-		c.Requests = append(c.Requests, r)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		c.requestsSummary()
 	}
 }
 
