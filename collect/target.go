@@ -125,16 +125,3 @@ func (t Target) Metrics() string { return t.Base() + "/metrics" }
 
 // String returns the base URL. It contains no secret.
 func (t Target) String() string { return t.Base() }
-
-// Loopback reports whether the host is this machine by name or address.
-func (t Target) Loopback() bool {
-	host, _, err := net.SplitHostPort(t.host)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
-}

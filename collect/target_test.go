@@ -71,21 +71,6 @@ func TestParseTargetRefuses(t *testing.T) {
 	}
 }
 
-func TestLoopback(t *testing.T) {
-	for in, want := range map[string]bool{
-		"localhost:8000": true, "127.0.0.1:8000": true, "[::1]:8000": true, "0.0.0.0:8000": true,
-		"gpu1:8000": false, "10.0.0.1:8000": false,
-	} {
-		target, err := ParseTarget(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := target.Loopback(); got != want {
-			t.Errorf("%s is loopback: got %v, want %v", in, got, want)
-		}
-	}
-}
-
 func FuzzParseTarget(f *testing.F) {
 	for _, s := range []string{"http://h:1/metrics?x", "8000", "::1", "[::1]:2", "https://h/a/v1/", "http://u:p@h", "h:\x00", "//h", "http://h:1/\x80"} {
 		f.Add(s)

@@ -21,10 +21,6 @@ type nvmlSource struct {
 	clock   func() time.Duration
 	units   []*unit
 	listing slot[map[string][]int]
-
-	// Guarded by mu.
-	turns  int           // PCIe turns so far
-	turnAt time.Duration // when the next PCIe turn is due
 }
 
 func newNVMLSource(lib library, clock func() time.Duration) (*nvmlSource, error) {
@@ -49,15 +45,11 @@ func (s *nvmlSource) Read(ctx context.Context) (engine.GPUReading, error) {
 		s.mu.Unlock()
 		return engine.GPUReading{}, err
 	}
-	keep, turn := s.keep, s.turn(began)
+	keep := s.keep
 	running := make([]<-chan answer[outcome], len(keep))
 	for i, p := range keep {
 		u := s.units[p]
-		pcie := pcieNone
-		if turn >= 0 {
-			pcie = turnOf(turn, i, len(keep))
-		}
-		running[i] = u.slot.start(func() (outcome, error) { return u.read(pcie), nil })
+		running[i] = u.slot.start(func() (outcome, error) { return u.read(), nil })
 	}
 	s.mu.Unlock()
 
@@ -87,18 +79,6 @@ func (s *nvmlSource) Read(ctx context.Context) (engine.GPUReading, error) {
 	}
 	reading.T, reading.Took = now, now-began
 	return reading, nil
-}
-
-// turn returns the number of the PCIe turn of a read that starts now, -1 if none is due.
-// The caller holds the mutex.
-func (s *nvmlSource) turn(now time.Duration) int {
-	if now < s.turnAt {
-		return -1
-	}
-	// The tolerance keeps a tick that comes a little early from losing its turn.
-	s.turnAt = now + pciePeriod*9/10
-	s.turns++
-	return s.turns - 1
 }
 
 // Processes implements [Source].

@@ -3,7 +3,6 @@
 package gpu
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
 	"sync/atomic"
@@ -70,31 +69,12 @@ func h100(index int) *mock.Device {
 	return d
 }
 
-// a100 has no GPM: NVLink counters and PCIe throughput stand in. Its links carry
-// txKiBps and half of that back.
-func a100(index int, clock func() time.Duration, txKiBps float64) *mock.Device {
+// a100 has no GPM.
+func a100(index int) *mock.Device {
 	d := h100(index)
 	d.GetNameFunc = func() (string, nvml.Return) { return ok("NVIDIA A100-SXM4-80GB") }
 	d.GetCudaComputeCapabilityFunc = func() (int, int, nvml.Return) { return 8, 0, nvml.SUCCESS }
 	d.GpmSampleGetFunc = nil
-	d.GetPcieThroughputFunc = func(c nvml.PcieUtilCounter) (uint32, nvml.Return) {
-		if c == nvml.PCIE_UTIL_TX_BYTES {
-			return ok(uint32(2000))
-		}
-		return ok(uint32(500))
-	}
-	d.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
-		sent := uint64(1<<40 + txKiBps*clock().Seconds())
-		for i := range values {
-			v := sent
-			if values[i].FieldId == nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX {
-				v /= 2
-			}
-			values[i].ValueType = uint32(nvml.VALUE_TYPE_UNSIGNED_LONG_LONG)
-			binary.NativeEndian.PutUint64(values[i].Value[:], v)
-		}
-		return nvml.SUCCESS
-	}
 	return d
 }
 

@@ -42,16 +42,15 @@ type gpmSamples struct {
 	at      time.Duration     // time of buffers[0]
 	taken   bool              // buffers[0] holds a sample
 	request nvml.GpmMetricsGetType
-	// lacks marks the fields that the last pair did not give. Other queries replace them.
-	lacks [engine.NumGPUFields]bool
 }
 
-// discard drops the samples. GPM gives no metric until the next complete pair.
-func (g *gpmSamples) discard() {
-	g.taken = false
-	for i := range g.lacks {
-		g.lacks[i] = true
+// gpmFields are the fields of GPM's metrics.
+func gpmFields() []engine.GPUField {
+	var fields []engine.GPUField
+	for _, m := range gpmMetrics {
+		fields = append(fields, m.field)
 	}
+	return fields
 }
 
 // hopper is the first compute capability with GPM (nvml.h, nvmlGpmSampleGet). go-nvml 0.12.9 and
@@ -134,7 +133,6 @@ func (u *unit) evaluateGPM(out *outcome) nvml.Return {
 			ret = nvml.ERROR_NO_DATA
 		}
 		u.why[m.field] = reasonText(ret)
-		g.lacks[m.field] = ret != nvml.SUCCESS
 		if ret == nvml.SUCCESS {
 			out.set(m.field, got.Value/m.unit)
 		}

@@ -56,39 +56,26 @@ func TestGPMPairs(t *testing.T) {
 	}
 }
 
-// Metrics fail one by one, and what GPM lacks comes from elsewhere.
+// Metrics fail one by one.
 func TestGPMMetricFails(t *testing.T) {
 	clock := newTicker(0)
-	d := a100(0, clock.now, 1000)
-	hopper := h100(0)
-	d.GetCudaComputeCapabilityFunc, d.GpmSampleGetFunc = hopper.GetCudaComputeCapabilityFunc, hopper.GpmSampleGetFunc
-	lib := driver([]*mock.Device{d})
+	lib := driver([]*mock.Device{h100(0)})
 	lib.GpmMetricsGetFunc = metrics(map[nvml.GpmMetricId]float64{
 		nvml.GPM_METRIC_DRAM_BW_UTIL: 50, nvml.GPM_METRIC_ANY_TENSOR_UTIL: math.NaN(), nvml.GPM_METRIC_PCIE_TX_PER_SEC: 7, nvml.GPM_METRIC_PCIE_RX_PER_SEC: 8,
 	})
 	s := openFake(t, lib, clock.now)
-	got := readTwice(t, s, clock).Devices[0].Fields
-	want := map[engine.GPUField]stat.Opt{
-		engine.GPUDRAMActive: stat.Some(0.5), engine.GPUTensorUtil: stat.None, engine.GPUSMActive: stat.None,
-		engine.GPUPCIeTxBps: stat.Some(7 << 20), engine.GPUPCIeRxBps: stat.Some(8 << 20), engine.GPUNVLinkTxBps: stat.None,
+	got := presentFields(readTwice(t, s, clock).Devices[0])
+	want := h100Fields()
+	for _, f := range gpmReadings {
+		delete(want, f)
 	}
-	for f, w := range want {
-		if got[f] != w {
-			t.Errorf("field %d of the first pair: got %v, want %v", f, got[f], w)
-		}
-	}
-	// From the next pair of counters on, the links' own ones stand in.
-	clock.add(tick)
-	r, err := s.Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if tx := r.Devices[0].Fields[engine.GPUNVLinkTxBps]; !tx.OK || math.Abs(tx.V-1000*1024) > 1 {
-		t.Errorf("NVLink traffic: got %v, want the counters' %d", tx, 1000*1024)
+	want[engine.GPUDRAMActive], want[engine.GPUPCIeTxBps], want[engine.GPUPCIeRxBps] = 0.5, 7<<20, 8<<20
+	if diff := cmp.Diff(want, got, near); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 	missing := s.Missing()
-	if len(missing) != 1 || missing[0].What != "DRAM and tensor-core use" {
-		t.Errorf("missing: got %v, want tensor and SM use", missing)
+	if len(missing) != 2 || missing[0].What != "DRAM and tensor-core use" || missing[1].What != "NVLink traffic" {
+		t.Errorf("missing: got %v, want tensor and SM use, and NVLink traffic", missing)
 	}
 }
 

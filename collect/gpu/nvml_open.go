@@ -48,8 +48,6 @@ type handle interface {
 	GetTotalEnergyConsumption() (uint64, nvml.Return)
 	GetCurrentClocksEventReasons() (uint64, nvml.Return)
 	GetCurrentClocksThrottleReasons() (uint64, nvml.Return)
-	GetPcieThroughput(counter nvml.PcieUtilCounter) (uint32, nvml.Return)
-	GetFieldValues(values []nvml.FieldValue) nvml.Return
 	GpmSampleGet(sample nvml.GpmSample) nvml.Return
 	GpmMigSampleGet(instance int, sample nvml.GpmSample) nvml.Return
 	GetComputeRunningProcesses() ([]nvml.ProcessInfo, nvml.Return)

@@ -3,8 +3,6 @@
 package gpu
 
 import (
-	"encoding/binary"
-	"math"
 	"slices"
 	"time"
 
@@ -30,8 +28,7 @@ type query struct {
 	ask     func(u *unit, out *outcome) nvml.Return
 }
 
-// queries are all queries in order. PCIe and NVLink come last, because they replace what
-// GPM lacks.
+// queries are all queries in order.
 var queries = []query{
 	{symbols: []string{"nvmlDeviceGetUtilizationRates"}, fields: []engine.GPUField{engine.GPUUtil, engine.GPUMemUtil}, ask: (*unit).askUtil},
 	{symbols: []string{"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"}, slice: true,
@@ -49,9 +46,7 @@ var queries = []query{
 	{symbols: []string{"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"}, slice: true,
 		fields: []engine.GPUField{clockEvents}, ask: (*unit).askEvents},
 	{symbols: gpmSymbols, all: true, gpm: true, slice: true,
-		fields: []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive}, ask: (*unit).askGPM},
-	{symbols: []string{"nvmlDeviceGetFieldValues"}, fields: []engine.GPUField{engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps}, ask: (*unit).askNVLink},
-	{symbols: []string{"nvmlDeviceGetPcieThroughput"}, fields: []engine.GPUField{engine.GPUPCIeTxBps, engine.GPUPCIeRxBps}, ask: (*unit).askPCIe},
+		fields: gpmFields(), ask: (*unit).askGPM},
 }
 
 // gpmSymbols are the functions that GPM needs. A driver has all or none of them.
@@ -96,11 +91,6 @@ func (s *nvmlSource) probes() []probe {
 // setting, such as the power limit.
 const restTime = time.Minute
 
-// pciePeriod is the shortest time between two queries of PCIe traffic. NVML measures for
-// 20 ms before it answers (nvml.h, nvmlDeviceGetPcieThroughput), which would be two
-// fifths of the time at a read every 50 ms.
-const pciePeriod = 250 * time.Millisecond
-
 // unit reads one device. Its fields belong to the goroutine that holds its slot.
 type unit struct {
 	lib    library
@@ -120,8 +110,6 @@ type unit struct {
 	why      why
 	settings [engine.NumGPUFields]stat.Opt // last answers of queries for settings
 	gpm      gpmSamples
-	link     linkCounters
-	pcie     pcieTurn
 }
 
 // outcome is one read of a unit.
@@ -131,30 +119,10 @@ type outcome struct {
 	lost nvml.Return // SUCCESS while the device answers
 }
 
-// pcieTurn says which PCIe direction a read may ask for.
-type pcieTurn uint8
-
-const (
-	pcieNone pcieTurn = iota
-	pcieTx
-	pcieRx
-)
-
-// turnOf returns what a device may measure in a turn: each turn is for one direction of
-// one device.
-func turnOf(turn, device, devices int) pcieTurn {
-	turn %= 2 * devices
-	if turn/2 != device {
-		return pcieNone
-	}
-	return pcieTx + pcieTurn(turn%2)
-}
-
 // read runs every query that is due. It stops at the first answer that the device is lost,
 // so that a lost device costs only one query a read.
-func (u *unit) read(pcie pcieTurn) outcome {
+func (u *unit) read() outcome {
 	var out outcome
-	u.pcie = pcie
 	for i := range u.probes {
 		p := &u.probes[i]
 		ret, asked := u.probe(p, &out)
@@ -202,7 +170,7 @@ func (u *unit) recordResult(p *probe, ret nvml.Return) {
 		}
 	}
 	if p.gpm {
-		u.gpm.discard()
+		u.gpm.taken = false // no metric until the next complete pair
 	}
 	for _, f := range p.fields {
 		u.why[f] = u.reason(p, ret)
@@ -287,70 +255,6 @@ func (u *unit) askEvents(out *outcome) nvml.Return {
 		out.gpu.Throttle, out.gpu.ThrottleOK = mask, true
 	}
 	return ret
-}
-
-// askPCIe reads PCIe traffic of GPUs without GPM. Each answer measures 20 ms, so a read
-// has at most one direction of one device. NVML's byte counters are no alternative: they
-// wrap at 32 bits, in less than a tenth of a second on a fast link.
-func (u *unit) askPCIe(out *outcome) nvml.Return {
-	counter, f := nvml.PCIE_UTIL_TX_BYTES, engine.GPUPCIeTxBps
-	switch {
-	case !u.gpm.lacks[engine.GPUPCIeTxBps] || u.pcie == pcieNone:
-		return nvml.SUCCESS
-	case u.pcie == pcieRx:
-		counter, f = nvml.PCIE_UTIL_RX_BYTES, engine.GPUPCIeRxBps
-	}
-	v, ret := u.own.GetPcieThroughput(counter)
-	if ret == nvml.SUCCESS {
-		out.set(f, float64(v)*1024) // "KB/s", counted as the KiB of NVML's other traffic figures
-	}
-	return ret
-}
-
-// linkCounters are the NVLink counters of the previous read.
-type linkCounters struct {
-	at     time.Duration
-	tx, rx uint64 // KiB
-	ok     bool
-}
-
-// allLinks is the scope of a field value that sums all links of a GPU (nvml.h).
-const allLinks = math.MaxUint32
-
-// askNVLink reads NVLink traffic of GPUs for which GPM does not report it.
-func (u *unit) askNVLink(out *outcome) nvml.Return {
-	if !u.gpm.lacks[engine.GPUNVLinkTxBps] {
-		return nvml.SUCCESS
-	}
-	values := [2]nvml.FieldValue{
-		{FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX, ScopeId: allLinks},
-		{FieldId: nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX, ScopeId: allLinks},
-	}
-	if ret := u.own.GetFieldValues(values[:]); ret != nvml.SUCCESS {
-		return ret
-	}
-	for _, v := range values {
-		if ret := nvml.Return(v.NvmlReturn); ret != nvml.SUCCESS {
-			return ret
-		}
-		if nvml.ValueType(v.ValueType) != nvml.VALUE_TYPE_UNSIGNED_LONG_LONG {
-			return nvml.ERROR_NOT_SUPPORTED // a narrower counter would wrap between two reads
-		}
-	}
-	now := linkCounters{
-		at: u.clock(), ok: true,
-		tx: binary.NativeEndian.Uint64(values[0].Value[:]),
-		rx: binary.NativeEndian.Uint64(values[1].Value[:]),
-	}
-	before := u.link
-	u.link = now
-	seconds := (now.at - before.at).Seconds()
-	if !before.ok || seconds <= 0 || now.tx < before.tx || now.rx < before.rx {
-		return nvml.SUCCESS
-	}
-	out.set(engine.GPUNVLinkTxBps, float64(now.tx-before.tx)*1024/seconds)
-	out.set(engine.GPUNVLinkRxBps, float64(now.rx-before.rx)*1024/seconds)
-	return nvml.SUCCESS
 }
 
 func (o *outcome) set(f engine.GPUField, v float64) { o.gpu.Fields[f] = stat.Some(v) }

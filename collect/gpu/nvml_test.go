@@ -78,23 +78,24 @@ func TestNVMLReadsEveryField(t *testing.T) {
 	}
 }
 
-// An A100 has no GPM. Its PCIe traffic comes one direction at a time.
+// gpmReadings are those that only GPM gives.
+var gpmReadings = []engine.GPUField{
+	engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive, engine.GPUPCIeTxBps, engine.GPUPCIeRxBps, engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps,
+}
+
 func TestNVMLWithoutGPM(t *testing.T) {
 	clock := newTicker(time.Second)
-	s := openFake(t, driver([]*mock.Device{a100(0, clock.now, 4096)}), clock.now)
+	s := openFake(t, driver([]*mock.Device{a100(0)}), clock.now)
 	got := presentFields(readTwice(t, s, clock).Devices[0])
 	want := h100Fields()
-	for _, f := range []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive, engine.GPUPCIeTxBps} {
+	for _, f := range gpmReadings {
 		delete(want, f)
 	}
-	want[engine.GPUPCIeRxBps] = 500 * 1024
-	want[engine.GPUNVLinkTxBps] = 4096 * 1024
-	want[engine.GPUNVLinkRxBps] = 2048 * 1024
 	if diff := cmp.Diff(want, got, near); diff != "" {
 		t.Errorf("second read (-want +got):\n%s", diff)
 	}
 	missing := s.Missing()
-	if len(missing) != 1 || missing[0].What != "DRAM and tensor-core use" || missing[0].Reason != "the GPU has no GPM: Hopper and newer have" {
+	if len(missing) != 3 || missing[0].What != "DRAM and tensor-core use" || missing[0].Reason != "the GPU has no GPM: Hopper and newer have" {
 		t.Errorf("missing: got %v, want the GPM readings alone", missing)
 	}
 }
@@ -132,10 +133,7 @@ func TestNVMLFieldFailsAlone(t *testing.T) {
 			nil, "reasons for lower clocks"},
 		{"GPM", func(d *mock.Device, r nvml.Return) {
 			d.GpmSampleGetFunc = func(nvml.GpmSample) nvml.Return { return r }
-			d.GetFieldValuesFunc = func([]nvml.FieldValue) nvml.Return { return r }
-			d.GetPcieThroughputFunc = func(nvml.PcieUtilCounter) (uint32, nvml.Return) { return 0, r }
-		}, []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive, engine.GPUPCIeTxBps, engine.GPUPCIeRxBps,
-			engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps}, "DRAM and tensor-core use"},
+		}, gpmReadings, "DRAM and tensor-core use"},
 	}
 	for _, tt := range tests {
 		for _, ret := range []nvml.Return{nvml.ERROR_NOT_SUPPORTED, nvml.ERROR_NO_PERMISSION, nvml.ERROR_UNKNOWN, nvml.ERROR_TIMEOUT} {
@@ -195,7 +193,7 @@ func TestNVMLOldDriver(t *testing.T) {
 	d := h100(0)
 	d.GetMemoryInfo_v2Func, d.GetCurrentClocksEventReasonsFunc = nil, nil
 	d.GpmSampleGetFunc, d.GetMPSComputeRunningProcessesFunc = nil, nil
-	d.GetMigModeFunc, d.GetFieldValuesFunc, d.GetPcieThroughputFunc = nil, nil, nil
+	d.GetMigModeFunc = nil
 	d.GetCurrentClocksThrottleReasonsFunc = func() (uint64, nvml.Return) { return ok(uint64(0x20)) }
 	s := openFake(t, driver([]*mock.Device{d},
 		"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetEnforcedPowerLimit",
@@ -204,8 +202,7 @@ func TestNVMLOldDriver(t *testing.T) {
 	got := readTwice(t, s, clock).Devices[0]
 	want := h100Fields()
 	want[engine.GPUVRAMUsed] = 71 << 30 // the first version counts what the driver reserves
-	for _, f := range []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive,
-		engine.GPUPCIeTxBps, engine.GPUPCIeRxBps, engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps} {
+	for _, f := range gpmReadings {
 		delete(want, f)
 	}
 	if diff := cmp.Diff(want, presentFields(got), near); diff != "" {
