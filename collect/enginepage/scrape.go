@@ -30,7 +30,7 @@ func NewScraper(client *collect.Client, reader *Reader, now func() time.Duration
 // returns a new page that is never modified afterwards.
 func (s *Scraper) Scrape(ctx context.Context) (*engine.Page, []byte, error) {
 	start := s.now()
-	body, err := s.client.Get(ctx, "/metrics", collect.MetricsAccept, s.buf[:0])
+	body, err := s.client.Get(ctx, metricsPath, collect.MetricsAccept, s.buf[:0])
 	end := s.now()
 	s.buf = body
 	if err != nil {

@@ -102,7 +102,7 @@ func TestLatePage(t *testing.T) {
 
 // TestOlderPage reads an excerpt of a page of 0.5.19 from an A10.
 func TestOlderPage(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "enginemetrics", "testdata", "sglang-0.5.19.txt"))
+	text, err := os.ReadFile(filepath.Join("..", "enginepage", "testdata", "sglang-0.5.19.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/collect/enginemetrics"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 )
@@ -15,12 +14,12 @@ const pageEvery = time.Second
 
 // pagePace reads a server's metrics at a rate that does not disturb the server.
 type pagePace struct {
-	page  *enginemetrics.Reader
+	page  *enginepage.Totals
 	clock func() time.Duration
 	pacer enginepage.Pacer
 }
 
-func newPagePace(page *enginemetrics.Reader, clock func() time.Duration) *pagePace {
+func newPagePace(page *enginepage.Totals, clock func() time.Duration) *pagePace {
 	return &pagePace{page: page, clock: clock, pacer: enginepage.Pacer{Base: pageEvery}}
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
-	"github.com/rooftop-dev/rooftop/collect/enginemetrics"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/gpu"
 	"github.com/rooftop-dev/rooftop/collect/proc"
@@ -35,7 +34,7 @@ type subject struct {
 	treeHow  string
 	treeWhy  string
 	listener capture.Listener
-	page     *enginemetrics.Reader // nil if the server has no metrics
+	page     *enginepage.Totals // nil if the server has no metrics
 	facts    engine.Facts
 }
 
@@ -145,7 +144,7 @@ func (s *subject) learnWithoutServer() error {
 
 // openPage finds the server's metrics.
 func (s *subject) openPage(ctx context.Context) {
-	page, name, err := enginemetrics.Open(ctx, s.Client)
+	page, name, err := enginepage.OpenTotals(ctx, s.Client)
 	if err != nil {
 		if !errors.Is(err, collect.ErrNoData) && s.engine != "" {
 			err = fmt.Errorf("%s: %w", s.engine, err)

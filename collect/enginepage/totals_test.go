@@ -1,4 +1,4 @@
-package enginemetrics
+package enginepage
 
 import (
 	"bufio"
@@ -144,7 +144,7 @@ sglang:queue_time_seconds_count{tp_rank="1"} 5
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := server(t, answer(200, tc.body))
-				w, engine, err := Open(t.Context(), client)
+				w, engine, err := OpenTotals(t.Context(), client)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -183,7 +183,7 @@ func TestNoPage(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := server(t, tc.answer)
-				w, engine, err := Open(t.Context(), client)
+				w, engine, err := OpenTotals(t.Context(), client)
 				if err == nil || w != nil || engine != "" {
 					t.Fatalf("got %v, %q, %v", w, engine, err)
 				}
@@ -201,7 +201,7 @@ func TestSampleFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := answer(200, "llamacpp:tokens_predicted_total 4\n")
 		client := server(t, good, answer(503, ""), answer(200, "llamacpp:tokens_predicted_total"), good)
-		w, _, err := Open(t.Context(), client)
+		w, _, err := OpenTotals(t.Context(), client)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,8 +220,8 @@ func TestSampleFails(t *testing.T) {
 }
 
 // manySeries returns a reader of a page with n series of one family.
-func manySeries(series int) *Reader {
-	w := newReader(nil, vllm())
+func manySeries(series int) *Totals {
+	w := newTotals(nil, totalsDialects()[0])
 	for i := range series {
 		w.families.Samples = append(w.families.Samples, promtext.Sample{
 			Series: &promtext.Series{Name: "n", Labels: []promtext.Label{{Name: "engine", Value: strconv.Itoa(i)}}}, Value: 1,
@@ -260,11 +260,11 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("tgi_queue_size +Inf\n"))
 	f.Add([]byte("vllm:generation_tokens_total{engine=\"0\"} 1e308\nvllm:generation_tokens_total{engine=\"1\"} 1e308\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		d, err := recognise(body)
+		d, err := totalsOf(body)
 		if err != nil {
 			return
 		}
-		w := newReader(nil, d)
+		w := newTotals(nil, d)
 		var first, second capture.PageSample
 		errFirst, errSecond := w.read(body, &first), w.read(body, &second)
 		if (errFirst == nil) != (errSecond == nil) || !cmp.Equal(first, second) {
@@ -283,11 +283,11 @@ func FuzzRead(f *testing.F) {
 
 func BenchmarkRead(b *testing.B) {
 	body := []byte(page(b, "../vllm/testdata/vllm-0.32.0-cpu-loaded.txt.gz"))
-	d, err := recognise(body)
+	d, err := totalsOf(body)
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := newReader(nil, d)
+	w := newTotals(nil, d)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {

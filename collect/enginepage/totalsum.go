@@ -1,4 +1,4 @@
-package enginemetrics
+package enginepage
 
 import (
 	"math"
@@ -24,7 +24,7 @@ func isCopy(label string, how merge) bool {
 }
 
 // first returns the value of the first of the field's names that the page has.
-func (r *Reader) first(f *field) stat.Opt {
+func (r *Totals) first(f *field) stat.Opt {
 	for _, name := range f.names {
 		if slices.ContainsFunc(r.families.Samples, func(s promtext.Sample) bool { return s.Name == name }) {
 			return r.total(name, f.merge)
@@ -36,7 +36,7 @@ func (r *Reader) first(f *field) stat.Opt {
 // total merges all series of a family: it adds up the largest of each set of copies and,
 // for averaged, divides by the number of sets. One invalid value makes the total absent,
 // because a partial sum would look like a counter that fell.
-func (r *Reader) total(name string, how merge) stat.Opt {
+func (r *Totals) total(name string, how merge) stat.Opt {
 	var groups []float64      // the largest of each set of copies, in the page's order
 	index := map[string]int{} // into groups
 	for _, s := range r.families.Samples {
@@ -64,7 +64,7 @@ func (r *Reader) total(name string, how merge) stat.Opt {
 	if how != averaged {
 		return stat.Finite(sum)
 	}
-	return ratio(sum / float64(len(groups)))
+	return share(sum / float64(len(groups)))
 }
 
 // identity returns a key of all labels that do not mark copies.
@@ -78,9 +78,9 @@ func identity(labels []promtext.Label, how merge) string {
 	return b.String()
 }
 
-// ratio returns a share, 0..1. Values up to 1.01 are rounding errors and count as 1; a
+// share returns a share, 0..1. Values up to 1.01 are rounding errors and count as 1; a
 // larger value has another unit and is absent.
-func ratio(v float64) stat.Opt {
+func share(v float64) stat.Opt {
 	if v > 1.01 {
 		return stat.None
 	}

@@ -1,4 +1,4 @@
-package enginemetrics
+package enginepage
 
 import (
 	"context"
@@ -14,40 +14,42 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
-// endpoint is the path of the metrics page of every engine.
-const endpoint = "/metrics"
+// metricsPath is the path of the metrics page of every engine.
+const metricsPath = "/metrics"
 
-// Reader reads the metrics page of one server. It keeps the parsed series between
-// readings, so it must not be used concurrently.
-type Reader struct {
+// Totals reads the few numbers of a server's metrics page that cross-check what its clients measured: tokens, requests,
+// queue and time to first token, of all models and clients together. Besides the engines that are diagnosed it knows TGI.
+// Reading llama.cpp's page resets its averages (prompt_tokens_seconds, predicted_tokens_seconds), not its totals. It keeps
+// the parsed series between readings, so it must not be used concurrently.
+type Totals struct {
 	client   *collect.Client
-	dialect  dialect
+	dialect  totalsDialect
 	filter   *promtext.Filter
 	families promtext.Families
 	body     []byte
 }
 
-// Open reads the page once and returns a Reader with the name of the engine that wrote
+// OpenTotals reads the page once and returns a Totals with the name of the engine that wrote
 // it: "vLLM", "SGLang", "llama.cpp" or "TGI". The error wraps collect.ErrNoData, with
 // the reason and the next step, if the server has no usable page; any other error
 // is that of collect.Client.Get.
-func Open(ctx context.Context, client *collect.Client) (r *Reader, engine string, err error) {
-	body, err := client.Get(ctx, endpoint, collect.MetricsAccept, nil)
+func OpenTotals(ctx context.Context, client *collect.Client) (r *Totals, engine string, err error) {
+	body, err := client.Get(ctx, metricsPath, collect.MetricsAccept, nil)
 	if err != nil {
-		return nil, "", wrapRefusal(client.Target().Base()+endpoint, err)
+		return nil, "", wrapRefusal(client.Target().Base()+metricsPath, err)
 	}
-	d, err := recognise(body)
+	d, err := totalsOf(body)
 	if err != nil {
-		return nil, "", fmt.Errorf("%s: %w", client.Target().Base()+endpoint, err)
+		return nil, "", fmt.Errorf("%s: %w", client.Target().Base()+metricsPath, err)
 	}
-	return newReader(client, d), d.engine, nil
+	return newTotals(client, d), d.engine, nil
 }
 
 // Counting returns when the page's counter of output tokens grows.
-func (r *Reader) Counting() capture.Counting { return r.dialect.counting }
+func (r *Totals) Counting() capture.Counting { return r.dialect.counting }
 
-func newReader(client *collect.Client, d dialect) *Reader {
-	r := &Reader{client: client, dialect: d}
+func newTotals(client *collect.Client, d totalsDialect) *Totals {
+	r := &Totals{client: client, dialect: d}
 	var names []string
 	for _, f := range d.fields {
 		names = append(names, slices.Concat(f.names, f.plus)...)
@@ -75,18 +77,18 @@ func wrapRefusal(where string, err error) error {
 	return err
 }
 
-// recognise returns the dialect of the engine that wrote a page.
-func recognise(body []byte) (dialect, error) {
+// totalsOf returns the dialect of the engine that wrote a page.
+func totalsOf(body []byte) (totalsDialect, error) {
 	// promtext decides whether this is a metrics page at all; no sample is kept.
 	var none promtext.Families
 	if err := promtext.Parse(body, promtext.NewExactFilter(), &none); err != nil {
 		if errors.Is(err, promtext.ErrNotMetrics) {
-			return dialect{}, fmt.Errorf("%w: %w; this server serves no metrics", collect.ErrNoData, err)
+			return totalsDialect{}, fmt.Errorf("%w: %w; this server serves no metrics", collect.ErrNoData, err)
 		}
-		return dialect{}, err
+		return totalsDialect{}, err
 	}
 	names := promtext.Names(body, 10_000)
-	for _, d := range dialects() {
+	for _, d := range totalsDialects() {
 		if slices.ContainsFunc(names, func(name string) bool {
 			return slices.ContainsFunc(d.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		}) {
@@ -94,18 +96,18 @@ func recognise(body []byte) (dialect, error) {
 		}
 	}
 	if len(names) == 0 {
-		return dialect{}, fmt.Errorf("%w: the page has no metrics", collect.ErrNoData)
+		return totalsDialect{}, fmt.Errorf("%w: the page has no metrics", collect.ErrNoData)
 	}
 	first := strings.Join(names[:min(len(names), 3)], ", ")
-	return dialect{}, fmt.Errorf("%w: the page has no metrics of a known engine, only names such as %s; vLLM serves such a page with --disable-log-stats: restart it without that flag", collect.ErrNoData, first)
+	return totalsDialect{}, fmt.Errorf("%w: the page has no metrics of a known engine, only names such as %s; vLLM serves such a page with --disable-log-stats: restart it without that flag", collect.ErrNoData, first)
 }
 
 // Sample reads the page once. At is halfway between the request and the end of the
 // response, by the clock; Took is the time between them. If the page cannot be read,
 // Error says why and no values are set.
-func (r *Reader) Sample(ctx context.Context, clock func() time.Duration) capture.PageSample {
+func (r *Totals) Sample(ctx context.Context, clock func() time.Duration) capture.PageSample {
 	asked := clock()
-	body, err := r.client.Get(ctx, endpoint, collect.MetricsAccept, r.body[:0])
+	body, err := r.client.Get(ctx, metricsPath, collect.MetricsAccept, r.body[:0])
 	took := clock() - asked
 	r.body = body
 	s := capture.PageSample{At: asked + took/2, Took: took}
@@ -119,7 +121,7 @@ func (r *Reader) Sample(ctx context.Context, clock func() time.Duration) capture
 }
 
 // read parses a page into s. After an error s is unchanged.
-func (r *Reader) read(body []byte, s *capture.PageSample) error {
+func (r *Totals) read(body []byte, s *capture.PageSample) error {
 	if err := promtext.Parse(body, r.filter, &r.families); err != nil {
 		return err
 	}
