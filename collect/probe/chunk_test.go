@@ -19,35 +19,14 @@ const (
 	vllmChatToken = `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":" héllo"},"logprobs":null,"finish_reason":"stop","stop_reason":2}]}`
 )
 
-func TestParseChunk(t *testing.T) {
-	for _, tc := range []struct {
-		name, in string
-		want     chunk
-	}{
-		{"token", vllmToken, chunk{choice: true, says: true, text: []byte(" roof")}},
-		{"last", vllmLast, chunk{choice: true, says: true, finish: "length", text: []byte("\né")}},
-		{"usage", vllmUsage, chunk{prompt: stat.Some(11), tokens: stat.Some(3), cached: stat.Some(8)}},
-		{"chat opens", vllmChatOpens, chunk{choice: true, role: true}},
-		{"chat token", vllmChatToken, chunk{choice: true, says: true, finish: "stop", text: []byte(" héllo")}},
-		{"reasoning", `{"choices":[{"delta":{"role":"assistant","content":null,"reasoning_content":"so"}}]}`, chunk{choice: true, role: true, thinks: true, thought: 2}},
-		{"empty beside the role", `{"choices":[{"delta":{"role":"assistant","reasoning":"","tool_calls":[ ],"function_call":{},"refusal":null}}]}`, chunk{choice: true, role: true}},
-	} {
-		got, err := parseChunk([]byte(tc.in))
-		if err != nil {
-			t.Errorf("%s: %v", tc.name, err)
-		}
-		if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(chunk{}), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("%s: %s", tc.name, diff)
-		}
-	}
-}
-
-// What servers other than vLLM send.
+// What servers send beside the common forms, which TestSendEngines has.
 func TestParseChunkTolerates(t *testing.T) {
 	for _, tc := range []struct {
 		name, in string
 		want     chunk
 	}{
+		{"an end with text", vllmLast, chunk{choice: true, says: true, finish: "length", text: []byte("\né")}},
+		{"empty beside the role", `{"choices":[{"delta":{"role":"assistant","reasoning":"","tool_calls":[ ],"function_call":{},"refusal":null}}]}`, chunk{choice: true, role: true}},
 		{"a list of contents", `{"choices":[{"delta":{"content":[{"type":"text","text":"a"},{"type":"image"},{"text":"b"}]}}]}`, chunk{choice: true, says: true, text: []byte("ab")}},
 		{"no content in the list", `{"choices":[{"delta":{"content":[]}}]}`, chunk{choice: true}},
 		{"a numeric finish reason", `{"choices":[{"text":"a","finish_reason":2}]}`, chunk{choice: true, says: true, finish: "2", text: []byte("a")}},

@@ -96,13 +96,11 @@ func said(field string) string {
 }
 
 func TestSendStreams(t *testing.T) {
-	refusal := `{"error":{"message":"engine is dead","type":"InternalServerError","code":500}}`
 	for _, tc := range []struct {
 		name, body string
 		chunks     int
 		tokens     int
 		err        error
-		message    string
 	}{
 		{name: "usage counts several tokens a chunk", body: token + usage + done, chunks: 1, tokens: 3},
 		{name: "without usage a chunk is a token", body: token + token + done, chunks: 2, tokens: 2},
@@ -121,10 +119,6 @@ func TestSendStreams(t *testing.T) {
 		{name: "ends early", body: token + token, chunks: 2, tokens: 2, err: ErrTruncated},
 		{name: "empty", body: "", err: ErrTruncated},
 		{name: "never ends", body: strings.Repeat(token, 100), chunks: 4*chunksPerToken + extraChunks, tokens: 4*chunksPerToken + extraChunks, err: ErrOverrun},
-		{name: "error object", body: token + "data: " + refusal + "\n\n" + done, chunks: 1, tokens: 1, message: "server reported in the stream: engine is dead"},
-		{name: "older error object", body: `data: {"object":"error","message":"too long","code":400}` + "\n\n", message: "server reported in the stream: too long"},
-		{name: "error event", body: "event: error\ndata: boom\n\n", message: "server reported in the stream: boom"},
-		{name: "not JSON", body: "data: <html>\n\n", message: "read stream: invalid character '<' looking for beginning of value"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newTestClient(t, Options{Model: "m"}, streaming(tc.body))
@@ -132,50 +126,8 @@ func TestSendStreams(t *testing.T) {
 			if len(got.Chunks) != tc.chunks || int(got.CountedTokens()) != tc.tokens {
 				t.Errorf("got %d chunks, %v tokens, want %d, %d", len(got.Chunks), got.CountedTokens(), tc.chunks, tc.tokens)
 			}
-			switch {
-			case tc.err != nil:
-				if !errors.Is(err, tc.err) {
-					t.Errorf("got error %v, want %v", err, tc.err)
-				}
-			case tc.message != "":
-				if err == nil || err.Error() != tc.message {
-					t.Errorf("got error %v, want %s", err, tc.message)
-				}
-			case err != nil:
-				t.Error(err)
-			}
-		})
-	}
-}
-
-func TestSendRefusals(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		status int
-		kind   string
-		body   string
-		want   string
-	}{
-		{"vLLM", 404, "application/json", `{"error":{"message":"The model x does not exist.","type":"NotFoundError","code":404}}`, "status 404 Not Found: The model x does not exist."},
-		{"older vLLM", 400, "application/json", `{"object":"error","message":"too long","code":400}`, "status 400 Bad Request: too long"},
-		{"FastAPI", 422, "application/json", `{"detail":"no prompt"}`, "status 422 Unprocessable Entity: no prompt"},
-		{"plain error", 401, "application/json", `{"error":"Unauthorized"}`, "status 401 Unauthorized: Unauthorized"},
-		{"proxy page", 502, "text/html", "<h1>Bad\n gateway</h1>", "status 502 Bad Gateway: a web page (<h1>Bad gateway</h1>)"},
-		{"escape sequence", 500, "text/plain", "a\x1b[2Jb\xff", "status 500 Internal Server Error: a?[2Jb\ufffd"},
-		{"redirect", 302, "text/html", "", "status 302 Found"},
-		{"long", 500, "text/plain", strings.Repeat("x", 1000), "status 500 Internal Server Error: " + strings.Repeat("x", maxMessageRunes) + "..."},
-		{"not a stream", 200, "application/json", `{}`, "the server answered 200 with an error instead of a stream: {}"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			c := newTestClient(t, Options{Model: "m", APIKey: "hunter2"}, func(*http.Request) (*http.Response, error) {
-				return answer(tc.status, tc.kind, text(tc.body)), nil
-			})
-			got, err := c.Send(t.Context(), Request{MaxTokens: 1}, clockFrom(time.Now()))
-			if err == nil || err.Error() != tc.want {
-				t.Errorf("got %v, want %s", err, tc.want)
-			}
-			if got.Status != tc.status {
-				t.Errorf("got status %d", got.Status)
+			if !errors.Is(err, tc.err) {
+				t.Errorf("got error %v, want %v", err, tc.err)
 			}
 		})
 	}
@@ -188,16 +140,6 @@ func TestSendBoundsTheTextItKeeps(t *testing.T) {
 	got, err := c.Send(t.Context(), Request{MaxTokens: 16, KeepText: true}, clockFrom(time.Now()))
 	if err != nil || len(got.Text) != maxTextBytes || len(got.Chunks) != maxTextBytes/big+2 {
 		t.Errorf("kept %d bytes of %d chunks, %v, want %d", len(got.Text), len(got.Chunks), err, maxTextBytes)
-	}
-}
-
-func TestSendRefusesNoTokens(t *testing.T) {
-	c := newTestClient(t, Options{Model: "m"}, func(*http.Request) (*http.Response, error) {
-		t.Error("a request was sent")
-		return nil, io.EOF
-	})
-	if _, err := c.Send(t.Context(), Request{}, clockFrom(time.Now())); err == nil {
-		t.Error("got no error")
 	}
 }
 

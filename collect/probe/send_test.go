@@ -308,12 +308,19 @@ func TestSendErrors(t *testing.T) {
 		{"refused", func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }, 0, "connection refused at server.test:8000: is the server up? check its address"},
 		{"no such host", func(*http.Request) (*http.Response, error) { return nil, &net.DNSError{Name: "server.test"} }, 0, "unknown host server.test: check the server's address"},
 		{"status", answering(503, "application/json", `{"error":{"message":"Loading model"}}`), 0, "the server answered with status 503 Service Unavailable: Loading model"},
+		{"status of an older vLLM", answering(400, "application/json", `{"object":"error","message":"too long","code":400}`), 0, "the server answered with status 400 Bad Request: too long"},
+		{"status of FastAPI", answering(422, "application/json", `{"detail":"no prompt"}`), 0, "the server answered with status 422 Unprocessable Entity: no prompt"},
+		{"status with a plain error", answering(401, "application/json", `{"error":"Unauthorized"}`), 0, "the server answered with status 401 Unauthorized: Unauthorized"},
+		{"status of a proxy", answering(502, "text/html", "<h1>Bad\n gateway</h1>"), 0, "the server answered with status 502 Bad Gateway: a web page (<h1>Bad gateway</h1>)"},
+		{"status with an escape sequence", answering(500, "text/plain", "a\x1b[2Jb\xff"), 0, "the server answered with status 500 Internal Server Error: a?[2Jb\ufffd"},
+		{"status with a long page", answering(500, "text/plain", strings.Repeat("x", 1000)), 0, "the server answered with status 500 Internal Server Error: " + strings.Repeat("x", maxMessageRunes) + "..."},
 		{"closed", broken(token+token, io.EOF), 2, "the server closed the stream after the 2nd chunk, without [DONE] or a finish reason"},
 		{"closed before a chunk", broken(": ping\n\ndata: {\"choices\":[]}\n\n", io.EOF), 0, "the server closed the stream before the first chunk, without [DONE] or a finish reason"},
 		{"only a comment", broken(": ping\n\n", io.EOF), 0, "the server closed the stream before the first chunk, without [DONE] or a finish reason"},
 		{"the first event is cut", broken("data: {\"choi", io.EOF), 0, "the server closed the stream before the first chunk, without [DONE] or a finish reason"},
 		{"reset", broken(token, syscall.ECONNRESET), 1, "the connection broke after the 1st chunk: read stream: connection reset by peer"},
 		{"error event", answering(200, sse, token+"event: error\ndata: {\"error\":{\"message\":\"CUDA error:\\nout of memory\"}}\n\n"), 1, "the server reported an error in the stream, after the 1st chunk: CUDA error: out of memory"},
+		{"older error object", answering(200, sse, `data: {"object":"error","message":"too long","code":400}`+"\n\n"), 0, "the server reported an error in the stream, before the first chunk: too long"},
 		{"error as the first message", answering(200, sse, `data: {"error":{"message":"prompt too long"}}`+"\n\n"), 0, "the server reported an error in the stream, before the first chunk: prompt too long"},
 		{"error without words", answering(200, sse, "event: error\ndata:\n\n"), 0, "the server reported an error in the stream, before the first chunk: no message"},
 		{"200 with an error, as JSON", answering(200, "application/json", `{"object":"error","message":"model not found"}`), 0, "the server answered 200 with an error instead of a stream: model not found"},
@@ -335,16 +342,16 @@ func TestSendErrors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newTestClient(t, Options{Model: "m", APIKey: "sk-0123456789", Headers: http.Header{"X-Tenant": {"t-9876543210"}}}, tc.server)
-			got, _ := c.Send(t.Context(), Request{Prompt: "p", MaxTokens: 3}, clockFrom(time.Now()))
-			if got.Error != tc.want || len(got.Chunks) != tc.chunks {
+			got, err := c.Send(t.Context(), Request{Prompt: "p", MaxTokens: 3}, clockFrom(time.Now()))
+			if err == nil || got.Error != tc.want || len(got.Chunks) != tc.chunks {
 				t.Errorf("%d chunks, want %d;\n got %q\nwant %q", len(got.Chunks), tc.chunks, got.Error, tc.want)
 			}
 		})
 	}
 	t.Run("no tokens", func(t *testing.T) {
 		c := newTestClient(t, Options{Model: "m"}, streaming(done))
-		if got, _ := c.Send(t.Context(), Request{}, clockFrom(time.Now())); got.Error == "" || got.Status != 0 {
-			t.Errorf("got %+v", got)
+		if got, err := c.Send(t.Context(), Request{}, clockFrom(time.Now())); err == nil || got.Error == "" || got.Status != 0 {
+			t.Errorf("got %+v, %v", got, err)
 		}
 	})
 	t.Run("cancelled by itself", func(t *testing.T) {
