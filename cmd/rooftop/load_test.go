@@ -21,14 +21,20 @@ import (
 // completions is an OpenAI-compatible server whose words have two tokens.
 type completions struct {
 	*httptest.Server
-	mu    sync.Mutex
-	paths map[string]int
-	words []int // of the prompts
-	keys  map[string]bool
+	models   []string         // none is 404
+	metrics  http.HandlerFunc // nil is 404
+	complete http.HandlerFunc // nil is a whole stream
+
+	mu     sync.Mutex
+	paths  map[string]int
+	words  []int    // of the prompts
+	asked  []string // models of requests
+	header []http.Header
+	keys   map[string]bool // of all paths
 }
 
 func newCompletions(t *testing.T) *completions {
-	s := &completions{paths: map[string]int{}, keys: map[string]bool{}}
+	s := &completions{models: []string{"m"}, paths: map[string]int{}, keys: map[string]bool{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.answer))
 	t.Cleanup(s.Close)
 	return s
@@ -36,6 +42,7 @@ func newCompletions(t *testing.T) *completions {
 
 func (s *completions) answer(w http.ResponseWriter, r *http.Request) {
 	var body struct {
+		Model     string
 		Prompt    string
 		Messages  []struct{ Content string }
 		MaxTokens int `json:"max_tokens"`
@@ -48,17 +55,22 @@ func (s *completions) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.paths[r.URL.Path]++
 	s.keys[r.Header.Get("Authorization")] = true
-	if r.URL.Path == "/v1/completions" || r.URL.Path == "/v1/chat/completions" {
-		s.words = append(s.words, words)
+	completes := strings.HasSuffix(r.URL.Path, "/completions")
+	if completes {
+		s.words, s.asked, s.header = append(s.words, words), append(s.asked, body.Model), append(s.header, r.Header.Clone())
 	}
 	s.mu.Unlock()
 	w.Header().Set("X-Simulated", "1")
-	switch r.URL.Path {
-	case "/v1/models":
-		fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
-	case "/tokenize":
+	switch {
+	case r.URL.Path == "/v1/models" && len(s.models) > 0:
+		fmt.Fprintf(w, `{"data":[{"id":"%s"}]}`, strings.Join(s.models, `"},{"id":"`))
+	case r.URL.Path == "/metrics" && s.metrics != nil:
+		s.metrics(w, r)
+	case r.URL.Path == "/tokenize":
 		fmt.Fprintf(w, `{"count":%d}`, 2*words)
-	case "/v1/completions", "/v1/chat/completions":
+	case completes && s.complete != nil:
+		s.complete(w, r)
+	case completes:
 		w.Header().Set("Content-Type", "text/event-stream")
 		for range body.MaxTokens {
 			fmt.Fprint(w, `data: {"choices":[{"text":" a","delta":{"content":" a"}}]}`+"\n\n")

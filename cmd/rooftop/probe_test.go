@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -121,33 +120,9 @@ func TestProbePromptIsTheOneThatWasGiven(t *testing.T) {
 	}
 }
 
-func TestProbeReport(t *testing.T) {
-	s := newCompletions(t)
-	stdout, stderr, code := call(t, nil, "probe", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid()), "--max-tokens", "7", "--repeat", "3")
-	if code != cli.ExitDone || stderr != "" {
-		t.Fatalf("exit code %d: %s", code, stderr)
-	}
-	for _, want := range []string{"TTFT", "nearest rank", "RSS", "CPU", "threads"} {
-		if !strings.Contains(strings.ToLower(stdout), strings.ToLower(want)) {
-			t.Errorf("the report lacks %q:\n%s", want, stdout)
-		}
-	}
-}
-
 // TestProbeFailures checks that the recorded data is printed whatever failed, and that the exit
 // code and one sentence report the failure.
 func TestProbeFailures(t *testing.T) {
-	models := func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path == "/v1/models" {
-			fmt.Fprint(w, `{"data":[{"id":"m"}]}`)
-			return true
-		}
-		if r.URL.Path == "/metrics" {
-			http.NotFound(w, r)
-			return true
-		}
-		return false
-	}
 	calls := 0
 	for _, tc := range []struct {
 		name   string
@@ -174,12 +149,8 @@ func TestProbeFailures(t *testing.T) {
 		}, []string{"--repeat", "4"}, cli.ExitError, "2 of 4 requests were not completed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if !models(w, r) {
-					tc.answer(w, r)
-				}
-			}))
-			defer s.Close()
+			s := newCompletions(t)
+			s.complete = tc.answer
 			args := append([]string{"probe", "--json", "--url", s.URL, "--pid", strconv.Itoa(os.Getpid())}, tc.args...)
 			stdout, stderr, code := call(t, nil, args...)
 			if code != tc.code || !strings.Contains(stderr, tc.says) || strings.Count(stderr, "\n") != 1 {
