@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -135,8 +134,8 @@ func (f FS) servingSocket(root int) (pid int, addr netip.AddrPort, ok bool) {
 	var held []socket
 	readable := false
 	for _, p := range tree {
-		own := f.sockets(p.PID, socks)
-		readable = readable || own != nil
+		own, err := f.sockets(p.PID, socks)
+		readable = readable || err == nil
 		for _, s := range own {
 			if s.addr.Port() == want.Port() {
 				return p.PID, s.addr, true
@@ -183,31 +182,6 @@ func configuredPort(cfg *launch.Config) uint16 {
 		return uint16(n)
 	}
 	return uint16(cfg.DefaultPort())
-}
-
-// sockets lists those of socks that a process has open; nil if its descriptors cannot
-// be read.
-func (f FS) sockets(pid int, socks []socket) []socket {
-	dir := f.path(pid, "fd")
-	names, err := readDir(dir)
-	if err != nil {
-		return nil
-	}
-	held := []socket{}
-	for _, name := range names {
-		target, err := os.Readlink(filepath.Join(dir, name))
-		if err != nil {
-			continue
-		}
-		inode, ok := socketInode(target)
-		if !ok {
-			continue
-		}
-		if i := slices.IndexFunc(socks, func(s socket) bool { return s.inode == inode }); i >= 0 {
-			held = append(held, socks[i])
-		}
-	}
-	return held
 }
 
 // Starting returns the launch process of the only vLLM server of this machine whose command line

@@ -1,7 +1,10 @@
 package proc
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -132,9 +135,12 @@ func (f FS) listener(ips []netip.Addr, port uint16) (pid int, at socket, err err
 	if len(owners) == 0 {
 		return 0, socks[0], f.noOwner(socks[0], unreadable)
 	}
-	pid = f.topmost(owners)
-	i := slices.IndexFunc(socks, func(s socket) bool { return s.inode == owners[pid] })
-	return pid, socks[i], nil
+	tops := f.tops(owners)
+	if len(tops) == 0 { // a loop caused by a reused PID
+		tops = slices.Sorted(maps.Keys(owners))
+	}
+	pid = slices.MinFunc(tops, func(a, b int) int { return cmp.Compare(f.started(a), f.started(b)) })
+	return pid, owners[pid], nil
 }
 
 // noOwner explains why a socket that exists has no process.
@@ -145,11 +151,11 @@ func (f FS) noOwner(s socket, unreadable int) error {
 	return fmt.Errorf("%w owns the socket on port %d: it is in another PID namespace; run rooftop on the host, or with --pid=host", ErrNotFound, s.addr.Port())
 }
 
-// owners maps the processes that have one of the sockets open to its inode, and counts
+// owners maps the processes that have one of the sockets open to that socket, and counts
 // processes whose descriptors are unreadable. It tries processes that look like a
 // server first and the others only if none matched, because following every
 // descriptor of a machine is slow.
-func (f FS) owners(socks []socket) (owners map[int]uint64, unreadable int, err error) {
+func (f FS) owners(socks []socket) (owners map[int]socket, unreadable int, err error) {
 	pids, err := f.PIDs()
 	if err != nil {
 		return nil, 0, err
@@ -162,22 +168,30 @@ func (f FS) owners(socks []socket) (owners map[int]uint64, unreadable int, err e
 			others = append(others, pid)
 		}
 	}
-	owners = map[int]uint64{}
 	for _, group := range [][]int{likely, others} {
-		for _, pid := range group {
-			inode, err := f.heldSocket(pid, socks)
-			if denied(err) {
-				unreadable++
-			}
-			if inode != 0 {
-				owners[pid] = inode
-			}
-		}
-		if len(owners) > 0 {
-			break
+		found, hidden := f.holding(group, socks)
+		unreadable += hidden
+		if len(found) > 0 {
+			return found, unreadable, nil
 		}
 	}
-	return owners, unreadable, nil
+	return nil, unreadable, nil
+}
+
+// holding maps those of the processes that have one of the sockets open to that socket, and
+// counts processes whose descriptors are unreadable.
+func (f FS) holding(pids []int, socks []socket) (owners map[int]socket, unreadable int) {
+	owners = map[int]socket{}
+	for _, pid := range pids {
+		held, err := f.sockets(pid, socks)
+		if denied(err) {
+			unreadable++
+		}
+		if len(held) > 0 {
+			owners[pid] = held[0]
+		}
+	}
+	return owners, unreadable
 }
 
 // looksLikeServer reports whether a process may belong to a vLLM server, by its name.
@@ -186,20 +200,19 @@ func (f FS) looksLikeServer(pid int) bool {
 	return slices.ContainsFunc([]string{"vllm", "python", "pt_main", "uvicorn", "ray"}, func(s string) bool { return strings.Contains(comm, s) })
 }
 
-// heldSocket returns the inode of the first of socks that a process has open, 0 if it
-// has none open.
-func (f FS) heldSocket(pid int, socks []socket) (uint64, error) {
+// sockets lists those of socks that a process has open.
+func (f FS) sockets(pid int, socks []socket) (held []socket, err error) {
 	targets, err := f.descriptors(pid)
-	if err != nil {
-		return 0, err
-	}
 	for _, target := range targets {
 		inode, ok := socketInode(target)
-		if ok && slices.ContainsFunc(socks, func(s socket) bool { return s.inode == inode }) {
-			return inode, nil
+		if !ok {
+			continue
+		}
+		if i := slices.IndexFunc(socks, func(s socket) bool { return s.inode == inode }); i >= 0 {
+			held = append(held, socks[i])
 		}
 	}
-	return 0, nil
+	return held, err
 }
 
 // descriptors lists the link targets of a process's open descriptors.
@@ -239,39 +252,25 @@ func socketInode(target string) (uint64, bool) {
 	return inode, err == nil
 }
 
-// topmost returns the earliest started of the processes that have no ancestor among
-// owners.
-func (f FS) topmost(owners map[int]uint64) int {
-	best, bestStart := 0, uint64(0)
+// tops lists the owners that have no ancestor among them, ordered by PID.
+func (f processes) tops(owners map[int]socket) []int {
+	var tops []int
 	for pid := range owners {
-		if f.hasAncestor(pid, owners) {
-			continue
-		}
-		st, err := f.stat(pid)
-		if err != nil {
-			continue
-		}
-		if best == 0 || st.Starttime < bestStart || st.Starttime == bestStart && pid < best {
-			best, bestStart = pid, st.Starttime
+		if !slices.ContainsFunc(f.ancestors(pid), func(up int) bool { _, ok := owners[up]; return ok }) {
+			tops = append(tops, pid)
 		}
 	}
-	if best == 0 {
-		for pid := range owners {
-			if best == 0 || pid < best {
-				best = pid
-			}
-		}
-	}
-	return best
+	slices.Sort(tops)
+	return tops
 }
 
-func (f processes) hasAncestor(pid int, among map[int]uint64) bool {
-	for _, ancestor := range f.ancestors(pid) {
-		if _, ok := among[ancestor]; ok {
-			return true
-		}
+// started returns when a process started, in clock ticks since boot; the latest time if it ended.
+func (f procfiles) started(pid int) uint64 {
+	st, err := f.stat(pid)
+	if err != nil {
+		return math.MaxUint64
 	}
-	return false
+	return st.Starttime
 }
 
 // ancestors lists the ancestors of a process, the nearest first.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -147,7 +148,7 @@ func (f FS) foreignListeners(port uint16) []int {
 	}
 	ours := f.namespace(f.self, "net")
 	listens := map[string][]socket{} // by namespace
-	owners := map[int]uint64{}
+	owners := map[int]socket{}
 	for _, pid := range pids {
 		ns := f.namespace(pid, "net")
 		if ns == "" || ns == ours {
@@ -159,18 +160,10 @@ func (f FS) foreignListeners(port uint16) []int {
 			socks = slices.DeleteFunc(all, func(s socket) bool { return s.addr.Port() != port })
 			listens[ns] = socks
 		}
-		if len(socks) == 0 {
-			continue
-		}
-		if inode, _ := f.heldSocket(pid, socks); inode != 0 {
-			owners[pid] = inode
+		if len(socks) > 0 {
+			held, _ := f.holding([]int{pid}, socks)
+			maps.Copy(owners, held)
 		}
 	}
-	var found []int
-	for _, pid := range pids {
-		if _, ok := owners[pid]; ok && !f.hasAncestor(pid, owners) {
-			found = append(found, pid)
-		}
-	}
-	return found
+	return f.tops(owners)
 }

@@ -252,23 +252,12 @@ func (f FS) Holders(at netip.AddrPort) (pids []int, listening bool, err error) {
 	if len(socks) == 0 {
 		return nil, false, nil
 	}
-	everyone, err := f.mount.AllProcs()
+	everyone, err := f.PIDs()
 	if err != nil {
 		return nil, true, err
 	}
-	owners := map[int]uint64{}
-	for _, p := range everyone {
-		if inode, err := f.heldSocket(p.PID, socks); err == nil && inode != 0 {
-			owners[p.PID] = inode
-		}
-	}
-	for pid := range owners {
-		if !f.hasAncestor(pid, owners) {
-			pids = append(pids, pid)
-		}
-	}
-	slices.Sort(pids)
-	return pids, true, nil
+	owners, _ := f.holding(append(everyone, f.self), socks)
+	return f.tops(owners), true, nil
 }
 
 // Twins lists the processes with exactly this command line, ordered by PID. It leaves out
