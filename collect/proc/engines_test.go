@@ -15,87 +15,64 @@ import (
 
 func TestRolesOfEngines(t *testing.T) {
 	python := []string{"/usr/bin/python3", "-m", "sglang.launch_server", "--model-path", "M"}
+	tgi := []fake{
+		{pid: 5, ppid: 1, argv: []string{"/sbin/tini", "--", "/app/tgi"}}, {pid: 6, ppid: 5, argv: []string{"/app/tgi"}}, {pid: 7, ppid: 6, argv: []string{"/app/router"}},
+		{pid: 8, ppid: 6, argv: []string{"/app/shard", "0"}},
+	}
 	tests := []struct {
-		name  string
-		procs []fake
-		want  map[int]Role
+		name     string
+		procs    []fake
+		listener int // on the server's port: it is the server, whatever its name
+		want     map[int]Role
 	}{
 		{"vLLM behind a shell", append([]fake{{pid: 5, ppid: 1, argv: []string{"bash", "-c", "vllm serve org/model > log 2>&1"}}},
 			func() []fake { p := plain(100, "127.0.0.1:8000"); p[0].ppid = 5; return p }()...),
-			map[int]Role{5: Launcher, 100: APIServer, 101: ResourceTracker, 102: EngineCore, 103: Worker}},
+			0, map[int]Role{5: Launcher, 100: APIServer, 101: ResourceTracker, 102: EngineCore, 103: Worker}},
 		{"llama-server behind two shells", []fake{
 			{pid: 5, ppid: 1, argv: []string{"bash", "-c", "./run.sh"}}, {pid: 6, ppid: 5, argv: []string{"/bin/sh", "./run.sh"}},
 			{pid: 7, ppid: 6, argv: []string{"./llama-server", "-m", "x.gguf"}}, {pid: 8, ppid: 6, argv: []string{"tee", "log"}},
-		}, map[int]Role{5: Launcher, 6: Launcher, 7: AllInOne, 8: Other}},
+		}, 0, map[int]Role{5: Launcher, 6: Launcher, 7: AllInOne, 8: Other}},
 		{"Ollama and its runners", []fake{
 			{pid: 5, ppid: 1, argv: []string{"/usr/local/bin/ollama", "serve"}},
 			{pid: 6, ppid: 5, argv: []string{"/usr/local/bin/ollama", "runner", "--model", "/m"}},
 			{pid: 7, ppid: 5, argv: []string{"/tmp/ollama1/runners/cpu/ollama_llama_server", "--model", "/m"}},
 			{pid: 8, ppid: 5, argv: []string{"/usr/lib/ollama/llama-server", "--model", "/m"}},
-		}, map[int]Role{5: APIServer, 6: Worker, 7: Worker, 8: Worker}},
+		}, 0, map[int]Role{5: APIServer, 6: Worker, 7: Worker, 8: Worker}},
 		{"SGLang with data parallelism", []fake{
 			{pid: 5, ppid: 1, argv: python},
 			{pid: 6, ppid: 5, argv: []string{"sglang::data_parallel_controller"}},
 			{pid: 7, ppid: 6, argv: []string{"sglang::scheduler_DP0_TP0"}},
 			{pid: 8, ppid: 5, argv: []string{"sglang::detokenizer"}},
 			{pid: 9, ppid: 5, argv: []string{"/usr/bin/python3", "-c", "from multiprocessing.resource_tracker import main;main(4)"}},
-		}, map[int]Role{5: APIServer, 6: Coordinator, 7: EngineCore, 8: Detokenizer, 9: ResourceTracker}},
+		}, 0, map[int]Role{5: APIServer, 6: Coordinator, 7: EngineCore, 8: Detokenizer, 9: ResourceTracker}},
 		{"SGLang's names cut to 15 characters", []fake{
 			{pid: 5, ppid: 1, argv: python}, {pid: 7, ppid: 5, comm: "sglang::schedul", argv: []string{""}}, {pid: 8, ppid: 5, comm: "sglang::detoken", argv: []string{""}},
-		}, map[int]Role{5: APIServer, 7: EngineCore, 8: Detokenizer}},
+		}, 0, map[int]Role{5: APIServer, 7: EngineCore, 8: Detokenizer}},
 		{"an engine that nobody knows, in a container", []fake{
 			{pid: 5, ppid: 1, argv: []string{"/sbin/tini", "--", "/app/tgi"}}, {pid: 6, ppid: 5, argv: []string{"/app/tgi"}}, {pid: 7, ppid: 6, argv: []string{"/app/shard", "0"}},
-		}, map[int]Role{5: Launcher, 6: Program, 7: Other}},
-		{"a vLLM worker alone", []fake{{pid: 5, ppid: 1, argv: []string{"VLLM::Worker_TP1"}}}, map[int]Role{5: Worker}},
-		{"a sleep", []fake{{pid: 5, ppid: 1, argv: []string{"sleep", "300"}}}, map[int]Role{5: Program}},
-		{"a shell alone", []fake{{pid: 5, ppid: 1, argv: []string{"-bash"}}}, map[int]Role{5: Program}},
+		}, 0, map[int]Role{5: Launcher, 6: Program, 7: Other}},
+		{"a vLLM worker alone", []fake{{pid: 5, ppid: 1, argv: []string{"VLLM::Worker_TP1"}}}, 0, map[int]Role{5: Worker}},
+		{"a sleep", []fake{{pid: 5, ppid: 1, argv: []string{"sleep", "300"}}}, 0, map[int]Role{5: Program}},
+		{"a shell alone", []fake{{pid: 5, ppid: 1, argv: []string{"-bash"}}}, 0, map[int]Role{5: Program}},
 		{"a build", []fake{
 			{pid: 5, ppid: 1, argv: []string{"bash", "-c", "make"}}, {pid: 6, ppid: 5, argv: []string{"make"}}, {pid: 7, ppid: 6, argv: []string{"cc1"}},
-		}, map[int]Role{5: Launcher, 6: Program, 7: Other}},
+		}, 0, map[int]Role{5: Launcher, 6: Program, 7: Other}},
 		{"init of a machine", []fake{
 			{pid: 1, argv: []string{"/sbin/init"}}, {pid: 6, ppid: 1, argv: []string{"cron"}}, {pid: 7, ppid: 1, argv: []string{"llama-server"}},
-		}, map[int]Role{1: Launcher, 6: Other, 7: AllInOne}},
+		}, 0, map[int]Role{1: Launcher, 6: Other, 7: AllInOne}},
 		{"servers by their modules", []fake{
 			{pid: 5, ppid: 1, argv: []string{"bash", "-c", "python -m llama_cpp.server"}}, {pid: 6, ppid: 5, argv: []string{"python3", "-m", "llama_cpp.server", "--model", "m"}},
 			{pid: 7, ppid: 5, argv: []string{"/venv/bin/python3", "/venv/bin/lmdeploy", "serve", "api_server"}},
-		}, map[int]Role{5: Launcher, 6: AllInOne, 7: AllInOne}},
-		{"a module of the same name that serves nothing", []fake{{pid: 5, ppid: 1, argv: []string{"python3", "/venv/bin/lmdeploy", "convert"}}}, map[int]Role{5: Program}},
+		}, 0, map[int]Role{5: Launcher, 6: AllInOne, 7: AllInOne}},
+		{"a module of the same name that serves nothing", []fake{{pid: 5, ppid: 1, argv: []string{"python3", "/venv/bin/lmdeploy", "convert"}}}, 0, map[int]Role{5: Program}},
+		{"the listener at the top", tgi, 6, map[int]Role{5: Launcher, 6: AllInOne, 7: Other, 8: Other}},
+		{"a child listens", tgi, 7, map[int]Role{5: Launcher, 6: Launcher, 7: AllInOne, 8: Other}},
+		{"the listener is elsewhere", tgi, 99, map[int]Role{5: Launcher, 6: Program, 7: Other, 8: Other}},
+		{"a script listens", []fake{{pid: 5, ppid: 1, argv: []string{"bash", "serve.sh"}}}, 5, map[int]Role{5: AllInOne}},
+		{"Ollama listens", []fake{{pid: 5, ppid: 1, argv: []string{"ollama", "serve"}}}, 5, map[int]Role{5: APIServer}},
+		{"a vLLM listens", plain(100, "127.0.0.1:8000"), 100, map[int]Role{100: APIServer, 101: ResourceTracker, 102: EngineCore, 103: Worker}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, s, _ := sampled(t, tt.procs...)
-			s.Sample()
-			got := map[int]Role{}
-			for _, p := range s.Tree().Processes {
-				got[p.PID] = Role(p.Role)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("roles (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// TestRoleOfTheListener holds that whatever listens on the server's port is the server,
-// and nothing else that has no engine's name.
-func TestRoleOfTheListener(t *testing.T) {
-	tgi := []fake{
-		{pid: 5, ppid: 1, argv: []string{"/sbin/tini", "--", "/app/tgi"}}, {pid: 6, ppid: 5, argv: []string{"/app/tgi"}}, {pid: 7, ppid: 6, argv: []string{"/app/router"}},
-		{pid: 8, ppid: 6, argv: []string{"/app/shard", "0"}},
-	}
-	for _, tt := range []struct {
-		name     string
-		procs    []fake
-		listener int
-		want     map[int]Role
-	}{
-		{"the top", tgi, 6, map[int]Role{5: Launcher, 6: AllInOne, 7: Other, 8: Other}},
-		{"a child", tgi, 7, map[int]Role{5: Launcher, 6: Launcher, 7: AllInOne, 8: Other}},
-		{"elsewhere", tgi, 99, map[int]Role{5: Launcher, 6: Program, 7: Other, 8: Other}},
-		{"a script", []fake{{pid: 5, ppid: 1, argv: []string{"bash", "serve.sh"}}}, 5, map[int]Role{5: AllInOne}},
-		{"Ollama", []fake{{pid: 5, ppid: 1, argv: []string{"ollama", "serve"}}}, 5, map[int]Role{5: APIServer}},
-		{"a vLLM", plain(100, "127.0.0.1:8000"), 100, map[int]Role{100: APIServer, 101: ResourceTracker, 102: EngineCore, 103: Worker}},
-	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, s, _ := sampled(t, tt.procs...)
 			s.Listener(tt.listener)

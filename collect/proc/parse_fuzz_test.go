@@ -26,17 +26,6 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-func FuzzParseStatm(f *testing.F) {
-	f.Add([]byte("765 430 403 5 0 123 0\n"))
-	f.Add([]byte("1 18446744073709551615"))
-	f.Add([]byte("-"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if pages, _ := parseStatm(b); pages < 0 || pages > 1<<40 {
-			t.Errorf("%d pages", pages)
-		}
-	})
-}
-
 // FuzzParseField reads what /proc/PID/io, status and smaps_rollup hold.
 func FuzzParseField(f *testing.F) {
 	f.Add([]byte("rchar: 6976\nwchar: 0\nread_bytes: 4096\nwrite_bytes: 0\n"), "read_bytes")
@@ -54,20 +43,20 @@ func FuzzParseField(f *testing.F) {
 	})
 }
 
-func FuzzParseSchedstat(f *testing.F) {
-	f.Add([]byte("1138269 505189 3\n"))
-	f.Add([]byte("0 18446744073709551615 0"))
+// FuzzNumbers reads what statm, schedstat and children hold.
+func FuzzNumbers(f *testing.F) {
+	for _, text := range []string{
+		"765 430 403 5 0 123 0\n", "1 18446744073709551615", "-", "1138269 505189 3\n", "0 18446744073709551615 0", "12 4711 9 ", "-3 0 99999999999 x 4",
+	} {
+		f.Add([]byte(text))
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if pages, _ := parseStatm(b); pages < 0 || pages > 1<<40 {
+			t.Errorf("%d pages", pages)
+		}
 		if waited, _ := parseSchedstat(b); waited < 0 {
 			t.Errorf("waited %v", waited)
 		}
-	})
-}
-
-func FuzzAppendNumbers(f *testing.F) {
-	f.Add([]byte("12 4711 9 "))
-	f.Add([]byte("-3 0 99999999999 x 4"))
-	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, n := range appendNumbers(nil, b) {
 			if n <= 0 {
 				t.Errorf("PID %d", n)

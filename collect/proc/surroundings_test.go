@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,53 +23,27 @@ Max realtime priority     0                    0
 Max things of the future  1                    2                    things    
 `
 
-func TestParseLimits(t *testing.T) {
-	want := map[string][2]int64{"cpu": {-1, -1}, "stack": {8388608, -1}, "nofile": {1024, 524288}, "rtprio": {0, 0}}
-	if diff := cmp.Diff(want, parseLimits(limitsText)); diff != "" {
-		t.Errorf("limits (-want +got):\n%s", diff)
-	}
-}
-
-// process writes the files of one process below a directory.
-func processFiles(t *testing.T, root string, pid int, status, cgroup string) {
-	t.Helper()
-	dir := filepath.Join(root, fmt.Sprint(pid))
-	if err := os.MkdirAll(filepath.Join(dir, "fd"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	stat := fmt.Sprintf("%d (vllm) S 7 41 42 0 -1 4194560 1 0 0 0 10 5 0 0 20 -5 3 0 98765 1000 100 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0", pid)
-	for name, text := range map[string]string{"stat": stat, "status": status, "cgroup": cgroup, "limits": limitsText, "oom_score_adj": "-250\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, target := range map[string]string{
-		"exe": "/usr/bin/python3.12 (deleted)", "cwd": "/srv", "fd/0": "/dev/null", "fd/1": "pipe:[77]", "fd/2": "/var/log/vllm.log",
-	} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func TestSurroundings(t *testing.T) {
-	root := t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "stat"), []byte("btime 1700000000\n"), 0o644); err != nil {
-		t.Fatal(err)
+	f := mount(t, fake{pid: 42, cwd: "/srv"}, fake{pid: 43})
+	for _, pid := range []string{"42", "43"} {
+		put(t, f.root, pid+"/stat", pid+" (vllm) S 7 41 42 0 -1 4194560 1 0 0 0 10 5 0 0 20 -5 3 0 98765 1000 100 0 "+strings.Repeat("0 ", 27))
+		put(t, f.root, pid+"/limits", limitsText)
+		put(t, f.root, pid+"/oom_score_adj", "-250\n")
+		link(t, "/usr/bin/python3.12 (deleted)", f.root, pid, "exe")
 	}
-	processFiles(t, root, 42, "Name:\tvllm\nUmask:\t0027\nUid:\t1000\t1000\t1000\t1000\nGid:\t100\t100\t100\t100\nGroups:\t4 100 \nNSpid:\t42\t1\nCpus_allowed_list:\t0-3,8\n",
-		"1:name=systemd:/system.slice/vllm.service\n0::/\n")
-	processFiles(t, root, 43, "Uid:\t1000\t0\t0\t0\nGid:\t100\t100\t100\t100\n", "")
-	f, err := Open(root)
-	if err != nil {
-		t.Fatal(err)
+	for n, target := range []string{"/dev/null", "pipe:[77]", "/var/log/vllm.log"} {
+		link(t, target, f.root, "42/fd", strconv.Itoa(n))
 	}
+	put(t, f.root, "42/status", "Name:\tvllm\nUmask:\t0027\nUid:\t1000\t1000\t1000\t1000\nGid:\t100\t100\t100\t100\nGroups:\t4 100 \nNSpid:\t42\t1\nCpus_allowed_list:\t0-3,8\n")
+	put(t, f.root, "42/cgroup", "1:name=systemd:/system.slice/vllm.service\n0::/\n")
+	put(t, f.root, "43/status", "Uid:\t1000\t0\t0\t0\nGid:\t100\t100\t100\t100\n")
 	got, err := f.Surroundings(42)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Surroundings{
-		Exe: "/usr/bin/python3.12", Gone: true, UID: 1000, GID: 100, Groups: []int{4, 100}, Limits: parseLimits(limitsText), Nice: -5, Umask: 0o027,
+		Exe: "/usr/bin/python3.12", Gone: true, UID: 1000, GID: 100, Groups: []int{4, 100}, Nice: -5, Umask: 0o027,
+		Limits:      map[string][2]int64{"cpu": {-1, -1}, "stack": {8388608, -1}, "nofile": {1024, 524288}, "rtprio": {0, 0}},
 		OOMScoreAdj: -250, CPUs: "0-3,8", Std: [3]string{"/dev/null", "pipe:[77]", "/var/log/vllm.log"}, PPID: 7, Session: 42,
 		Cgroups: []string{"/system.slice/vllm.service", "/"}, InnerPID: 1,
 	}
