@@ -42,7 +42,6 @@ func (c *Capture) Counted() Counted { return c.byCounter(0) }
 // changes at the end of requests does so only if no request ran at the first or the last sample:
 // otherwise a part of what it counts was generated before, and the output of running requests is
 // missing.
-// is not counted.
 func (c *Capture) byCounter(own float64) Counted {
 	looks, reason := counterLooks(c)
 	if reason != "" {

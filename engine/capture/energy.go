@@ -53,7 +53,6 @@ func (c *Capture) gpuEnergy(d *gpuReadings) Energy {
 // are therefore used as points of a curve: they are late by the same mean delay at both ends, which
 // cancels in the difference. Power is constant between two points. Before the first and after the
 // last point it is the mean of the steps between, for at most one update.
-// than one update.
 func (c *Capture) counted(d *gpuReadings) Energy {
 	if c.Span() < counterUpdate {
 		return Energy{Reason: fmt.Sprintf("the run of %s is shorter than the energy counter's update interval of up to %s", figure.Duration(c.Span()), figure.Duration(counterUpdate))}

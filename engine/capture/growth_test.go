@@ -102,25 +102,3 @@ func TestEarlierUseIsNotTheRuns(t *testing.T) {
 		t.Errorf("%v s, want the 0.03 since it was found", got)
 	}
 }
-
-// BenchmarkUsageOfManyProcesses is an hour of a tree with short-lived children, some of which are
-// sampled: memory grows with samples and processes, not with their product.
-func BenchmarkUsageOfManyProcesses(b *testing.B) {
-	tree := &Tree{}
-	for k := range 72_000 {
-		s := TreeSample{At: time.Duration(k) * 50 * time.Millisecond, Walked: k%10 == 0, Processes: []ProcessSample{{CPU: time.Duration(k) * time.Millisecond, Threads: 4}}}
-		if n := k / 10; n > 0 {
-			s.Processes = append(s.Processes, ProcessSample{Process: n, CPU: time.Duration(k%10) * time.Millisecond, Threads: 1})
-		}
-		for len(tree.Processes) <= k/10 {
-			tree.Processes = append(tree.Processes, Process{PID: 100 + k, Role: "other"})
-		}
-		tree.Samples = append(tree.Samples, s)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if u := tree.Usage(0, time.Hour); u.Total.Count != 7200 {
-			b.Fatal(u.Total.Count)
-		}
-	}
-}
