@@ -17,6 +17,10 @@ import (
 // metricsPath is the path of the metrics page of every engine.
 const metricsPath = "/metrics"
 
+// totalsInterval is how often totals are read at most. Rendering a page takes milliseconds of vLLM's event loop, and a
+// probe needs only the values at its start and end.
+const totalsInterval = time.Second
+
 // Totals reads the few numbers of a server's metrics page that cross-check what its clients measured: tokens, requests,
 // queue and time to first token, of all models and clients together. Besides the engines that are diagnosed it knows TGI.
 // Reading llama.cpp's page resets its averages (prompt_tokens_seconds, predicted_tokens_seconds), not its totals. It keeps
@@ -27,6 +31,7 @@ type Totals struct {
 	filter   *promtext.Filter
 	families promtext.Families
 	body     []byte
+	pacer    Pacer
 }
 
 // OpenTotals reads the page once and returns a Totals with the name of the engine that wrote
@@ -45,11 +50,14 @@ func OpenTotals(ctx context.Context, client *collect.Client) (r *Totals, engine 
 	return newTotals(client, d), d.engine, nil
 }
 
+// Interval returns the time from one reading to the next that does not disturb the server.
+func (r *Totals) Interval() time.Duration { return r.pacer.Interval() }
+
 // Counting returns when the page's counter of output tokens grows.
 func (r *Totals) Counting() capture.Counting { return r.dialect.counting }
 
 func newTotals(client *collect.Client, d totalsDialect) *Totals {
-	r := &Totals{client: client, dialect: d}
+	r := &Totals{client: client, dialect: d, pacer: Pacer{Base: totalsInterval}}
 	var names []string
 	for _, f := range d.fields {
 		names = append(names, slices.Concat(f.names, f.plus)...)
@@ -116,6 +124,8 @@ func (r *Totals) Sample(ctx context.Context, clock func() time.Duration) capture
 	}
 	if err != nil {
 		s.Error = err.Error()
+	} else {
+		r.pacer.Observe(took)
 	}
 	return s
 }

@@ -52,7 +52,7 @@ type GPUs interface {
 
 // Page reads the server's own metrics.
 type Page interface {
-	Sample(ctx context.Context) capture.PageSample
+	Sample(ctx context.Context, clock func() time.Duration) capture.PageSample
 	// Interval returns the time between reads that does not disturb the server.
 	Interval() time.Duration
 }
@@ -216,7 +216,7 @@ func (r *recorder) page(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, closingTimeout)
 	defer cancel()
-	r.pages = append(r.pages, r.plan.Page.Sample(ctx))
+	r.pages = append(r.pages, r.plan.Page.Sample(ctx, r.plan.Clock.Now))
 }
 
 func wait(ctx context.Context, d time.Duration) {

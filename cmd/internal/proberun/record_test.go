@@ -53,7 +53,7 @@ type fakePage struct {
 }
 
 func (f *fakePage) Interval() time.Duration { return 250 * time.Millisecond }
-func (f *fakePage) Sample(context.Context) capture.PageSample {
+func (f *fakePage) Sample(context.Context, func() time.Duration) capture.PageSample {
 	time.Sleep(f.takes)
 	return capture.PageSample{At: f.clock.Now(), Took: f.takes}
 }

@@ -295,7 +295,7 @@ func (s *subject) plan() Plan {
 		p.GPUs = s.GPUs
 	}
 	if s.page != nil {
-		p.Page = newPagePace(s.page, s.clock.Now)
+		p.Page = s.page
 	}
 	return p
 }

@@ -1,4 +1,4 @@
-// Package probe builds the pages of probes and observations, and of their comparison, with every
+// Package probe builds the pages of probes and observations, with every
 // sentence and figure in them.
 package probe
 
