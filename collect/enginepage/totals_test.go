@@ -219,35 +219,17 @@ func TestSampleFails(t *testing.T) {
 	})
 }
 
-// manySeries returns a reader of a page with n series of one family.
-func manySeries(series int) *Totals {
+// What a page costs grows with its series: by their square this would take minutes.
+func TestTotalOfManySeries(t *testing.T) {
+	const series = 1 << 17
 	w := newTotals(nil, totalsDialects()[0])
 	for i := range series {
 		w.families.Samples = append(w.families.Samples, promtext.Sample{
 			Series: &promtext.Series{Name: "n", Labels: []promtext.Label{{Name: "engine", Value: strconv.Itoa(i)}}}, Value: 1,
 		})
 	}
-	return w
-}
-
-// What a page costs grows with its series ([BenchmarkTotal]): by their square this would
-// take minutes.
-func TestTotalOfManySeries(t *testing.T) {
-	const series = 1 << 17
-	if got := manySeries(series).total("n", level); got != stat.Some(series) {
+	if got := w.total("n", level); got != stat.Some(series) {
 		t.Errorf("got %v", got)
-	}
-}
-
-func BenchmarkTotal(b *testing.B) {
-	for _, series := range []int{1 << 11, 1 << 15} {
-		b.Run(strconv.Itoa(series), func(b *testing.B) {
-			w := manySeries(series)
-			b.ReportAllocs()
-			for b.Loop() {
-				w.total("n", level)
-			}
-		})
 	}
 }
 
@@ -279,21 +261,4 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("a share of %v", first.KVUsage.V)
 		}
 	})
-}
-
-func BenchmarkRead(b *testing.B) {
-	body := []byte(page(b, "../vllm/testdata/vllm-0.32.0-cpu-loaded.txt.gz"))
-	d, err := totalsOf(body)
-	if err != nil {
-		b.Fatal(err)
-	}
-	w := newTotals(nil, d)
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		var s capture.PageSample
-		if err := w.read(body, &s); err != nil {
-			b.Fatal(err)
-		}
-	}
 }

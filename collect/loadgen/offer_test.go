@@ -565,17 +565,3 @@ func TestReplayConversations(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-func BenchmarkOfferNext(b *testing.B) {
-	load := open(Poisson, 1000)
-	load.PromptTokens = Fixed(512)
-	o, err := NewOffer(load)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		i := o.Next()
-		o.Done(i.ID, Outcome{At: i.At, OK: true})
-	}
-}
