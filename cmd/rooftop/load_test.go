@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -167,12 +166,12 @@ func TestLoadWithoutAnAnswer(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := newCompletions(t)
+			s.complete = func(w http.ResponseWriter, r *http.Request) {
 				// The server notices that a client disconnected only after reading the body.
 				_, _ = io.Copy(io.Discard, r.Body)
 				tc.answer(w, r)
-			}))
-			defer s.Close()
+			}
 			stdout, stderr, code := call(t, nil, append([]string{
 				"load", "--url", s.URL, "--model", "m", "--tokens-per-word", "1", "--requests", "2", "--clients", "2", "--stagger", "0s",
 			}, tc.args...)...)
@@ -222,36 +221,6 @@ func TestLoadKeepsItsKey(t *testing.T) {
 		}
 		if strings.Contains(stdout+stderr, "sk-") {
 			t.Error("the key is printed")
-		}
-	}
-}
-
-func TestLoadHelpIsGroupedAndFits(t *testing.T) {
-	page, _, code := call(t, nil, "load", "--help")
-	if code != cli.ExitDone {
-		t.Errorf("exit code %d", code)
-	}
-	for i, line := range strings.Split(page, "\n") {
-		if n := utf8.RuneCountInString(line); n > cli.HelpWidth {
-			t.Errorf("line %d is %d cells wide: %s", i+1, n, line)
-		}
-	}
-	rest := page
-	for _, s := range []string{
-		"THE LOAD", "LENGTHS", "TRACES", "INTERRUPTING", "ENVIRONMENT", "EXIT CODES", "USAGE", "EXAMPLES", "THE SERVER", "--url",
-		"WHEN REQUESTS COME", "--clients", "WHAT THEY ASK", "--prompt-tokens", "WHEN CLIENTS LEAVE", "RECORDED LOAD", "OUTPUT", "--slo",
-	} {
-		_, after, ok := strings.Cut(rest, s)
-		if !ok {
-			t.Fatalf("%q is not there, or not after those before it:\n%s", s, page)
-		}
-		rest = after
-	}
-	w := &cli.World{Env: func(string) (string, bool) { return "", false }}
-	c := newLoad(w)
-	for _, name := range flagNames(c.Flags()) {
-		if name != "shared-prefix" && !strings.Contains(page, " --"+name+" ") {
-			t.Errorf("--%s is not in its help", name)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 // Answer is a greedily decoded completion.
 type Answer struct {
-	Text   string   // as the server spells them; nil if it returns none
-	Tokens []string // as the server spells them; nil where it gives none
+	Text   string
+	Tokens []string // as the server spells them; nil if it returns none
 	// Logprobs are the natural logarithms of the probabilities of Tokens; nil if the server returns
 	// none.
 	Logprobs []float64
