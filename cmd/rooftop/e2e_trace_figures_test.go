@@ -4,9 +4,11 @@ package main_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +19,23 @@ import (
 // cacheHeavy is a model whose cache outgrows its weights: at a context of 2,000 a token
 // reads 32 MB of keys and values, and 10 MB of weights.
 var cacheHeavy = gguf.Shape{Name: "cache-heavy", Layers: 4, Width: 1024, Heads: 16, KVHeads: 16, Hidden: 64, Vocab: 2048, Context: 4096, Weights: gguf.Q4_0}
+
+// links are the programs that a trace has attached: it holds a file of each.
+func (r *traceRun) links(t *testing.T) int {
+	t.Helper()
+	dir := "/proc/" + strconv.Itoa(r.cmd.Process.Pid) + "/fd"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatalf("the trace has ended: %v: %s", err, r.stderr.String())
+	}
+	n := 0
+	for _, e := range entries {
+		if to, _ := os.Readlink(filepath.Join(dir, e.Name())); strings.Contains(to, "bpf") && strings.Contains(to, "link") || strings.Contains(to, "perf_event") {
+			n++
+		}
+	}
+	return n
+}
 
 // attached waits until a trace records, while the target computes: until it has told the
 // cost, and then set the probes of operators.
@@ -64,121 +83,6 @@ func findingOf(s *optrace.Summary, id string) *optrace.Finding {
 		return &s.Findings[i]
 	}
 	return nil
-}
-
-func phaseOf(t *testing.T, s *optrace.Summary, phase optrace.Phase) *optrace.PhaseRow {
-	t.Helper()
-	for i := range s.Phases {
-		if s.Phases[i].Phase == phase.String() {
-			return &s.Phases[i]
-		}
-	}
-	t.Fatalf("no %v among %+v", phase, s.Phases)
-	return nil
-}
-
-// TestE2ETraceAttribution is whether the figures of a real runtime add up: operators to
-// the time of their graphs, their bytes and operations to what the phase moves and
-// computes, layers to all operators. Of two threads, which this runtime makes anew for
-// each graph, it is the time from the first operator to the last: before it they start,
-// after it they are waited for, and on a busy machine that is more than one per cent.
-func TestE2ETraceAttribution(t *testing.T) {
-	needsRoot(t)
-	for _, c := range []struct {
-		threads, prompt, tokens, runs int
-	}{
-		{1, tracePrompt, traceTokens, 3},
-		{2, tracePrompt, tokensFor(2), 2},
-	} {
-		t.Run(fmt.Sprint(c.threads, " threads"), func(t *testing.T) {
-			d := drive(t, "npm-new", gguf.Mid, c.threads)
-			r := beginTrace(t, d)
-			r.attached(t, func() { d.run(t, c.prompt, c.tokens) })
-			for range c.runs {
-				d.run(t, c.prompt, c.tokens)
-			}
-			_, recording := r.end(t)
-			s, around := readFigures(t, r.stdout.Bytes()), map[optrace.Phase]float64{}
-			for _, g := range assembledOf(recording).graphs {
-				around[g.Phase] += aroundOperators(g).Seconds()
-			}
-			for _, phase := range []optrace.Phase{optrace.PhasePrefill, optrace.PhaseDecode} {
-				p := phaseOf(t, s, phase)
-				graphs := p.Graph.Mean.Seconds() * float64(p.Graph.Count)
-				t.Logf("%s: %.2f %% of %.3f s of %d graphs is before the first operator and after the last", p.Phase, 100*around[phase]/graphs, graphs, p.Graph.Count)
-				computing := graphs
-				if c.threads > 1 {
-					computing -= around[phase]
-				}
-				addsUp(t, s, p, graphs, computing)
-			}
-		})
-	}
-}
-
-// amounts are what rows of operators add up to.
-type amounts struct{ seconds, share, bytes, flops, moved, computed float64 }
-
-func (a *amounts) add(row *optrace.OperatorRow) {
-	seconds := row.Time.Seconds()
-	a.seconds += seconds
-	a.share += row.Share.V
-	a.bytes += row.Bytes.V
-	a.flops += row.Flops.V
-	a.moved += row.BytesRate.V * seconds
-	a.computed += row.FlopsRate.V * seconds
-}
-
-// aroundOperators is the time of a graph before its first operator and after its last.
-func aroundOperators(g *optrace.Graph) time.Duration {
-	first, last := g.End, g.Begin
-	for _, lane := range g.Threads {
-		if n := len(lane.Spans); n > 0 {
-			first, last = min(first, lane.Spans[0].Begin), max(last, lane.Spans[n-1].End)
-		}
-	}
-	return (g.End - g.Begin) - max(last-first, 0)
-}
-
-// addsUp checks the sums of a phase: seconds of its graphs, and of these from their first
-// operator to their last.
-func addsUp(t *testing.T, s *optrace.Summary, p *optrace.PhaseRow, graphs, computing float64) {
-	t.Helper()
-	for what, rows := range map[string][]optrace.OperatorRow{"kinds": s.Kinds, "steps": s.Steps} {
-		var a amounts
-		for i := range rows {
-			if rows[i].Phase == p.Phase {
-				a.add(&rows[i])
-			}
-		}
-		t.Logf("%s %s: %.4f s of operators in %.4f s of %d graphs, %.3f GB, %.3f GFLOP", p.Phase, what, a.seconds, graphs, p.Graph.Count, a.bytes/1e9, a.flops/1e9)
-		adds(t, p.Phase+" "+what+": operators of graphs", a.seconds, computing, 0.01)
-		adds(t, p.Phase+" "+what+": shares", a.share, 1, 1e-6)
-		adds(t, p.Phase+" "+what+": bytes", a.bytes, p.Bytes.V, 1e-6)
-		adds(t, p.Phase+" "+what+": operations", a.flops, p.Flops.V, 1e-6)
-		// Rates by the time that each took are what all moved in the time of graphs.
-		adds(t, p.Phase+" "+what+": bandwidth", a.moved, p.BytesRate.V*graphs, 1e-3)
-		adds(t, p.Phase+" "+what+": arithmetic", a.computed, p.FlopsRate.V*graphs, 1e-3)
-	}
-	layers, parts := 0.0, 0.0
-	for i := range s.Layers {
-		if l := &s.Layers[i]; l.Phase == p.Phase {
-			layers += l.Share.V
-			for _, took := range l.Parts {
-				parts += took.Seconds()
-			}
-		}
-	}
-	adds(t, p.Phase+": layers", layers, 1, 1e-6)
-	adds(t, p.Phase+": parts of layers of graphs", parts, computing, 0.01)
-}
-
-// adds holds a figure against what it should be, with a relative error.
-func adds(t *testing.T, what string, got, want, within float64) {
-	t.Helper()
-	if !(math.Abs(got-want) <= within*math.Abs(want)) || want == 0 {
-		t.Errorf("%s: %v, want %v within %v", what, got, want, within)
-	}
 }
 
 // most is the row with the largest share of a phase.

@@ -5,7 +5,6 @@ package main_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -216,82 +215,4 @@ func robbed(t *testing.T, s *optrace.Summary, thief int) {
 	if share := away.Seconds() / all.Seconds(); !(share > 0.25) {
 		t.Errorf("operators are off their CPU for %.1f %% of their time", 100*share)
 	}
-}
-
-// tellingError is how far the share of a process may be from the kernel's own account of
-// it, which is of all the time and not of graphs alone.
-const tellingError = 0.05
-
-// TestE2ETraceInterferenceOfTwo has two processes compute on the CPU of the target, one
-// with twice the weight of the other: each is named with its own share, by the kernel's
-// own account.
-func TestE2ETraceInterferenceOfTwo(t *testing.T) {
-	needsRoot(t)
-	var cpus unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &cpus); err != nil || cpus.Count() < 2 {
-		t.Skipf("NOT CHECKED: interference of two processes (it takes a CPU for the target and one for rooftop; there are %d)", cpus.Count())
-	}
-	cpu := 0
-	for !cpus.IsSet(cpu) {
-		cpu++
-	}
-	pinned := func(program string, args ...string) *exec.Cmd {
-		cmd := exec.Command("nice", append([]string{"-n", "-20", "taskset", "-c", strconv.Itoa(cpu), program}, args...)...)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		return cmd
-	}
-	d := driveAs(t, pinned, "npm-new", gguf.Mid, 1)
-	first(t, d.pid)
-	thieves := [2]int{steal(t, pinned), steal(t, pinned)}
-	first(t, thieves[0])
-	// A step of autogroup is one of nice: three are half the weight (sched(7)).
-	if err := os.WriteFile("/proc/"+strconv.Itoa(thieves[1])+"/autogroup", []byte("-17"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	var wrong string
-	for range 3 { // what else the machine does may fall into the edges of one
-		if wrong = twoShares(t, d, thieves); wrong == "" {
-			return
-		}
-		t.Log(wrong)
-	}
-	t.Error(wrong)
-}
-
-// twoShares traces some decodes and says what is wrong with the shares of two thieves, ""
-// nothing.
-func twoShares(t *testing.T, d *driven, thieves [2]int) (wrong string) {
-	t.Helper()
-	const tokens = 120
-	r := beginTrace(t, d, "--level", "tensor,sched")
-	r.attached(t, func() { d.run(t, tracePrompt, tokens) })
-	began := time.Now()
-	before := [2]time.Duration{processRan(t, thieves[0]), processRan(t, thieves[1])}
-	for range 3 {
-		d.run(t, tracePrompt, tokens)
-	}
-	took := [2]time.Duration{processRan(t, thieves[0]) - before[0], processRan(t, thieves[1]) - before[1]}
-	passed := time.Since(began)
-	s := r.figures(t)
-	for i, pid := range thieves {
-		ran, told := took[i].Seconds()/passed.Seconds(), -1.0
-		for k := range s.Others {
-			if o := &s.Others[k]; o.PID == pid && o.Name == thiefName {
-				told = o.Share.Or(-1)
-			}
-		}
-		t.Logf("thief %d ran for %.1f %% of the time by the kernel's account, and is told to have had the CPU for %.1f %% of that of graphs", pid, 100*ran, 100*told)
-		if told < ran-tellingError || told > ran+tellingError {
-			wrong = fmt.Sprintf("the share of thief %d is told as %.1f %%, want %.1f %% by the kernel's account; others %+v", pid, 100*told, 100*ran, s.Others)
-		}
-	}
-	for k := range s.Others {
-		if s.Others[k].Name == optrace.OwnName {
-			t.Errorf("rooftop is among the others: %+v", s.Others[k])
-		}
-	}
-	if !s.Observer.Reader.OK {
-		t.Error("it is not told what rooftop itself took")
-	}
-	return wrong
 }
