@@ -177,25 +177,6 @@ func empty() *Decoder {
 	return newDecoder(layouts.Layout{}, layouts.Names{}, []watched{{uint32(optrace.CallDecode)}})
 }
 
-func TestKernelEvents(t *testing.T) {
-	d := empty()
-	d.Record(record(optrace.SwitchOut, 5, func(b []byte) {
-		binary.LittleEndian.PutUint64(b[offN:], uint64(optrace.OffPreempted))
-		binary.LittleEndian.PutUint32(b[offCPU:], 3)
-	}))
-	d.Record(record(optrace.PageFault, 6, func(b []byte) {
-		binary.LittleEndian.PutUint64(b[offAddr:], 0x1000)
-		binary.LittleEndian.PutUint64(b[offN:], 1)
-	}))
-	want := []optrace.Event{
-		{At: 5, N: int64(optrace.OffPreempted), PID: 7, TID: 8, CPU: 3, Kind: optrace.SwitchOut},
-		{At: 6, N: 1, Addr: 0x1000, PID: 7, TID: 8, Kind: optrace.PageFault},
-	}
-	if diff := cmp.Diff(want, d.out.takeUntil(10)); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // Graphs of a lower level that are still in the ring when operators are requested do not show
 // that the hook is bypassed.
 func TestGraphsAreCountedFromAMomentOn(t *testing.T) {

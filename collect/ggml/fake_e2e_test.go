@@ -491,36 +491,6 @@ func TestE2ETargetExecs(t *testing.T) {
 	}
 }
 
-func TestE2ELibraryComesLate(t *testing.T) {
-	b := build(t)
-	k := start(t, b.driver)
-	type found struct {
-		r   *binary.Runtime
-		err error
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	waited := make(chan found)
-	go func() {
-		r, err := waitForRuntime(ctx, k.pid())
-		waited <- found{r, err}
-	}()
-	k.order(t, "load "+b.library)
-	k.expect(t, "done")
-	f := <-waited
-	if f.err != nil {
-		t.Fatal(f.err)
-	}
-	s := open(t, f.r, Options{}, optrace.LevelTensor)
-	k.decode(t, 1, 5, 1, 0)
-	if n := len(of(drained(t, s), optrace.OpBegin)); n != 4 {
-		t.Errorf("%d operators", n)
-	}
-	if _, err := waitForRuntime(ctx, 1<<30); err == nil {
-		t.Error("a process that is not")
-	}
-}
-
 // By file: the first process that computes becomes the target, or all do.
 func TestE2EByFile(t *testing.T) {
 	b := build(t)
@@ -820,30 +790,4 @@ func TestE2EKilledWatcher(t *testing.T) {
 		t.Errorf("%v and %d links are left", left, links)
 	}
 	k.decode(t, 5, 5, 2, 0)
-}
-
-// waitForRuntime waits until a process has mapped a GGML runtime, for those that load it late. It
-// ends with ctx, or when the process ends.
-func waitForRuntime(ctx context.Context, pid int) (*binary.Runtime, error) {
-	life, err := openProcess(pid)
-	if err != nil {
-		return nil, err
-	}
-	defer life.close()
-	for {
-		r, err := binary.FromProcess(pid)
-		if err == nil {
-			return r, nil
-		}
-		if life.ended() {
-			return nil, fmt.Errorf("process %d ended before it loaded a GGML runtime", pid)
-		}
-		timer := time.NewTimer(lookAgainEvery)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, fmt.Errorf("process %d has not loaded a GGML runtime: %w", pid, err)
-		case <-timer.C:
-		}
-	}
 }

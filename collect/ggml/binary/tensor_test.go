@@ -153,16 +153,6 @@ func TestPermutedTensorsAreBelieved(t *testing.T) {
 	}
 }
 
-func TestATensorWithoutNamesHasNumbers(t *testing.T) {
-	l := currentLayout()
-	raw := sampleTensor()
-	raw.OpNumber, raw.TypeNumber = 77, 99
-	got, err := readTensor(rawTensor(&l, &raw), &l, &Names{})
-	if err != nil || got.OpNumber != 77 || got.TypeNumber != 99 || got.Op != "" || got.Type != "" {
-		t.Errorf("%+v, %v", got, err)
-	}
-}
-
 func TestDecodingTheSameNameAgainAllocatesNothing(t *testing.T) {
 	l := currentLayout()
 	raw := sampleTensor()
@@ -173,31 +163,6 @@ func TestDecodingTheSameNameAgainAllocatesNothing(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _ = readTensor(b, &l, &testNames) }); n > 1 {
 		t.Errorf("%v allocations for a tensor read for the first time, want the name's", n)
-	}
-}
-
-func BenchmarkDecodeTensor(b *testing.B) {
-	l := currentLayout()
-	raw := sampleTensor()
-	bytes := rawTensor(&l, &raw)
-	var t RawTensor
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := DecodeTensor(&t, bytes, &l, &testNames); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkReadTensor(b *testing.B) {
-	l := currentLayout()
-	raw := sampleTensor()
-	bytes := rawTensor(&l, &raw)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := readTensor(bytes, &l, &testNames); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
 
