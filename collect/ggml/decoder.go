@@ -74,7 +74,6 @@ type process struct {
 	pending  map[int32][]pendingNode // by thread
 	graphs   map[uint64]uint32       // ref of the newest graph at each address
 	backends map[uint64]uint32
-	steps    stepping
 }
 
 // tensor is the tensor at an address, as it was seen last.
@@ -151,13 +150,10 @@ func (d *Decoder) Record(b []byte) {
 func (d *Decoder) fill(e *optrace.Event, h *header, payload []byte) bool {
 	switch e.Kind {
 	case optrace.OpBegin, optrace.FusedBegin:
-		return d.fillOperator(e, h, payload)
+		d.fillOperator(e, h, payload)
 	case optrace.GraphBegin:
 		d.graphs += d.counts(h)
 		e.Addr, e.N, e.Ref = h.addr, h.n, d.graph(h)
-		if d.layout.Thread != 0 {
-			d.processOf(h.pid).steps.graph(h.tid)
-		}
 	case optrace.CallBegin:
 		d.calls += d.counts(h)
 		e.Ref = d.place(h)
@@ -173,10 +169,10 @@ func (d *Decoder) fill(e *optrace.Event, h *header, payload []byte) bool {
 		}
 	case optrace.ExpertsChosen:
 		e.Addr, e.Ref = h.addr, d.experts(h, payload)
-		return e.Ref != 0 && !d.processOf(h.pid).steps.again[h.tid]
+		return e.Ref != 0
 	case optrace.CountersRead:
 		e.Ref = d.counters(h, payload)
-		return e.Ref != 0 && !d.processOf(h.pid).steps.again[h.tid]
+		return e.Ref != 0
 	case optrace.CallEnd, optrace.SampleBegin, optrace.GraphEnd, optrace.BarrierBegin, optrace.BarrierEnd,
 		optrace.SwitchOut, optrace.SwitchIn, optrace.WakeUp, optrace.SyscallBegin, optrace.SyscallEnd,
 		optrace.PageFault, optrace.BlockIOBegin, optrace.BlockIOEnd, optrace.CPUTaken:
@@ -190,16 +186,14 @@ func (d *Decoder) fill(e *optrace.Event, h *header, payload []byte) bool {
 	return true
 }
 
-// fillOperator completes the event of an operator that begins, and reports whether it begins
-// rather than being another step of one that has begun.
-func (d *Decoder) fillOperator(e *optrace.Event, h *header, payload []byte) bool {
+// fillOperator completes the event of an operator that begins.
+func (d *Decoder) fillOperator(e *optrace.Event, h *header, payload []byte) {
 	d.hits += d.counts(h)
 	e.Addr, e.Thread, e.Threads = h.addr, h.ith, h.nth
 	e.Ref = d.operator(h, payload)
 	if e.Kind == optrace.FusedBegin {
 		e.N = h.n
 	}
-	return d.layout.Thread == 0 || d.processOf(h.pid).steps.begins(e)
 }
 
 // counts returns 1 for a record that counts, 0 for one from before countFrom.
@@ -229,7 +223,7 @@ func (d *Decoder) processOf(pid int32) *process {
 		}
 		p = &process{
 			pid: pid, tensors: map[uint64]*tensor{}, pending: map[int32][]pendingNode{},
-			graphs: map[uint64]uint32{}, backends: map[uint64]uint32{}, steps: newStepping(),
+			graphs: map[uint64]uint32{}, backends: map[uint64]uint32{},
 		}
 		d.processes[pid] = p
 	}

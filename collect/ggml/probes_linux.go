@@ -49,7 +49,7 @@ func operator(c *code, o *offsets, fused bool, task *taskOffsets) asm.Instructio
 	}
 	c.begin()
 	c.keepCookie()
-	c.ith(o)
+	c.ith()
 	c.argument(asm.R9, 1)
 	head := func() {
 		c.add(
@@ -117,11 +117,11 @@ const (
 // ith loads the index of this thread in its graph and their number into stackIth. They are read
 // from the target's memory, which takes 100 ns, for the first operator of a thread in a graph,
 // and cached until the next graph begins.
-func (c *code) ith(o *offsets) {
+func (c *code) ith() {
 	c.argument(asm.R1, 0)
 	c.add(asm.Mov.Imm(asm.R2, 0), asm.StoreMem(asm.RFP, stackIth, asm.R2, asm.DWord))
-	if !c.graphs || o.Thread != 0 { // with steps the index of a thread alternates
-		c.readUser(stackIth, 8, asm.R1, int32(o.Thread))
+	if !c.graphs {
+		c.readUser(stackIth, 8, asm.R1, 0)
 		return
 	}
 	c.add(

@@ -153,7 +153,7 @@ func (o *object) sourceField(l Layout) (src, slots int) {
 	}
 	// Until 2024 the gradient was before them, and until June 2024 times were after them: the
 	// version table covers these.
-	if slots == defaultSlots+1 || slots == defaultSlots+1+perfBytes/pointerBytes {
+	if slots == defaultSlots+1 || slots == defaultSlots+1+perfWords {
 		return noOffset, 0
 	}
 	return begin, slots

@@ -62,8 +62,6 @@ type Image struct {
 	// (through /proc/PID/root if they differ).
 	Path, Open string
 	BuildID    string // hexadecimal, "" if there is none
-	Arch       string // GOARCH of the file
-	Stripped   bool   // it has no .symtab
 
 	read os.FileInfo // of the file when it was read
 }
@@ -75,12 +73,8 @@ type Layout struct {
 	// Slots is the number of sources (GGML_MAX_SRC).
 	Slots int
 	// Offsets in ggml_cgraph.
-	GraphNodes, GraphCount int // nodes (a pointer to pointers), n_nodes (an int)
-	// Thread is the offset in ggml_compute_params of the index of the thread, which the number
-	// of threads follows: 0, or (until June 2024, ggml 5378ea0) after the step of the operator
-	// (prepare, compute, finish), each of which is a call.
-	Thread int
-	From   string // "accessors", "version table", "DWARF"
+	GraphNodes, GraphCount int    // nodes (a pointer to pointers), n_nodes (an int)
+	From                   string // "accessors", "version table"
 }
 
 // Names are the names for GGML's numbers, read from the file.

@@ -155,7 +155,7 @@ func openPart(s source) (*opened, error) {
 		return nil, err
 	}
 	p := &opened{part: part{object: o}, file: f}
-	p.image = &Image{Role: p.role(), Path: s.path, Open: s.open, BuildID: o.buildID, Arch: o.arch, Stripped: o.stripped, read: info}
+	p.image = &Image{Role: p.role(), Path: s.path, Open: s.open, BuildID: o.buildID, read: info}
 	if p.image.Role == "" {
 		p.close()
 		return nil, ErrNoRuntime
@@ -306,7 +306,7 @@ func (r *Runtime) read(parts []part) {
 		})
 		r.Names.Types = builtinTypes()
 	}
-	r.Hook, r.Places, gaps = places(parts)
+	r.Hook, r.Places, gaps = places(parts, &r.Layout)
 	r.Lower = lower(parts, r.Hook)
 	r.Gaps = append(r.Gaps, gaps...)
 }

@@ -12,10 +12,6 @@ import (
 type Candidate struct {
 	PID     int
 	Command string // its command line, arguments separated by spaces
-	// Kind is the name of the runtime: "llama.cpp", "Ollama", "node-llama-cpp", "llama.node",
-	// "whisper.cpp", "GGML".
-	Kind  string
-	Model string // path of the mapped GGUF file, "" if unknown
 }
 
 // maxCommand is the number of bytes of a command line that are read.
@@ -63,8 +59,7 @@ func (p process) candidate(pid int, seen map[string]bool) (Candidate, bool) {
 			seen[key] = holds
 		}
 		if holds {
-			command := p.command()
-			return Candidate{PID: pid, Command: command, Kind: kindOf(m.path, command), Model: model(files)}, true
+			return Candidate{PID: pid, Command: p.command()}, true
 		}
 	}
 	return Candidate{}, false
@@ -93,22 +88,4 @@ func (p process) command() string {
 	b := make([]byte, maxCommand)
 	n, _ := f.Read(b)
 	return strings.TrimSpace(strings.ReplaceAll(string(b[:n]), "\x00", " "))
-}
-
-// kinds are words in a path or a command line that identify a runtime, in order of precedence.
-var kinds = []struct{ word, kind string }{
-	{"ollama", "Ollama"}, {"node-llama-cpp", "node-llama-cpp"}, {"fugood", "llama.node"}, {"whisper", "whisper.cpp"},
-	{"llama", "llama.cpp"},
-}
-
-// kindOf returns the name of a runtime by its file and its command line.
-func kindOf(path, command string) string {
-	for _, text := range []string{path, command} {
-		for _, k := range kinds {
-			if strings.Contains(strings.ToLower(text), k.word) {
-				return k.kind
-			}
-		}
-	}
-	return "GGML"
 }

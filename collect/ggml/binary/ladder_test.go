@@ -41,6 +41,9 @@ func TestTheHookIsTheBestThatTheFilesHave(t *testing.T) {
 		"a piece that it goes through": {func() string {
 			return compile(t, "libggml.so", "-O2", "-shared", "-fPIC", "-DOLD", `-DCOPY=".part.0"`, "-Dggml_cpu_extra_compute_forward=other", "-D"+fused+"=another")
 		}, PointOpOld, map[Point]int{PointOpOld: 1}, ""},
+		"operators in steps": {func() string {
+			return compile(t, "libggml.so", "-O2", "-shared", "-fPIC", "-DGRADIENT", "-DTIMES", "-DOLD", "-Dggml_cpu_extra_compute_forward=other", "-D"+fused+"=another")
+		}, PointGraph, map[Point]int{PointGraph: 1, PointOpOld: 0}, "before June 2024"},
 		"single operators": {func() string {
 			return exporting(t, "libggml.so", "*;", "ggml_cpu_extra_compute_forward;", "-DEACH", "-DOLD")
 		}, PointOpEach, map[Point]int{PointOpEach: 2, PointOpFused: 0}, "bypass"},

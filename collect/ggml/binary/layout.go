@@ -2,8 +2,6 @@ package binary
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
@@ -24,10 +22,6 @@ var knownLayouts = []knownLayout{
 	}},
 	{"2024-06", Layout{
 		NE: 16, NB: 48, Op: 80, Params: 84, Flags: 148, Src: 160, View: 240, Data: 256, Name: 264, Size: 336,
-		Slots: defaultSlots, GraphCount: 4, GraphNodes: 16,
-	}},
-	{"2024-02", Layout{
-		NE: 16, NB: 48, Op: 80, Params: 84, Flags: 148, Src: 160, View: 264, Data: 280, Name: 288, Size: 368,
 		Slots: defaultSlots, GraphCount: 4, GraphNodes: 16,
 	}},
 }
@@ -130,54 +124,20 @@ func isVersion(s string) bool {
 	return s != "" && s[0] >= '0' && s[0] <= '9' && strings.Contains(s, ".")
 }
 
-// layout returns the layout of GGML's structures in a file: from accessors, or else from the
-// table of versions, or else from debug information. What remains unknown is a gap.
+// layout returns the layout of tensors and graphs in a file: from accessors, or else from the
+// table of versions. What remains unknown is a gap.
 func (o *object) layout() (Layout, []optrace.Gap) {
-	l, gaps := o.tensorLayout()
-	if o.hasSteps(&l) {
-		l.Thread = stepBytes
-	}
-	return l, gaps
-}
-
-// Until June 2024 operators had steps, and tensors had fields for their time between the
-// sources and the view: a padded int, and two counts (perf_runs, perf_cycles, perf_time_us).
-const (
-	stepBytes = 4
-	perfBytes = 24
-)
-
-// hasSteps reports whether operators are computed in steps. If the layout does not show it, a
-// function added in February 2024 decides.
-func (o *object) hasSteps(l *Layout) bool {
-	if l.Src >= 0 && l.View >= 0 && l.Slots > 0 {
-		return l.View-l.Src-pointerBytes*l.Slots == perfBytes
-	}
-	old := slices.ContainsFunc(slices.Collect(maps.Keys(o.symbols)), isOld)
-	_, later := o.function("ggml_set_input")
-	return old && !later
-}
-
-// tensorLayout returns the layout of tensors and graphs.
-func (o *object) tensorLayout() (Layout, []optrace.Gap) {
 	l := o.accessorLayout()
 	l.From = "accessors"
 	if !l.Complete() && l.fromTable(o.version()) {
 		l.From = "version table"
-	}
-	if !l.Complete() {
-		if d, ok := o.debugLayout(); ok {
-			d.fill(&l)
-			l = d
-			l.From = "DWARF"
-		}
 	}
 	if l.Complete() && l.Bytes() > 0 {
 		return l, nil
 	}
 	return l, []optrace.Gap{{
 		What: "names and shapes of operators",
-		Why: fmt.Sprintf("the offsets of ggml_tensor could not be read: %s unknown after its accessors, the table of versions and debug information",
+		Why: fmt.Sprintf("the offsets of ggml_tensor could not be read: %s unknown after its accessors and the table of versions",
 			strings.Join(l.missing(), ", ")),
 		Next: "trace at the level graph, or use a build that exports ggml_get_name and its like",
 	}}

@@ -38,7 +38,6 @@ type object struct {
 	elf         *elf.File
 	arch        string // GOARCH
 	buildID     string
-	stripped    bool
 	symbols     map[string]symbol
 	relocations []relocation // sorted by at; read with the first pointer
 	related     bool
@@ -61,7 +60,7 @@ func readObject(r io.ReaderAt) (*object, error) {
 	if f.Class != elf.ELFCLASS64 || f.ByteOrder != binary.LittleEndian {
 		return nil, errNotELF
 	}
-	o := &object{elf: f, stripped: f.Section(".symtab") == nil, symbols: map[string]symbol{}}
+	o := &object{elf: f, symbols: map[string]symbol{}}
 	switch f.Machine {
 	case elf.EM_X86_64:
 		o.arch = "amd64"

@@ -52,8 +52,8 @@ type part struct {
 
 // places chooses where to attach in the files of a runtime, and by which point operators are
 // traced.
-func places(parts []part) (hook Point, found []Place, gaps []optrace.Gap) {
-	hook, operators, gaps := operatorProbes(parts)
+func places(parts []part, l *Layout) (hook Point, found []Place, gaps []optrace.Gap) {
+	hook, operators, gaps := operatorProbes(parts, l)
 	for _, p := range slices.Concat(operators, probes) {
 		for i := range parts {
 			place, ok := parts[i].place(p)
@@ -78,12 +78,17 @@ func places(parts []part) (hook Point, found []Place, gaps []optrace.Gap) {
 }
 
 // operatorProbes returns the probes of operators at the best available hook.
-func operatorProbes(parts []part) (Point, []probe, []optrace.Gap) {
+func operatorProbes(parts []part, l *Layout) (Point, []probe, []optrace.Gap) {
 	if hasFunction(parts, hookSymbol) {
 		fused := matching(parts, func(n string) bool { return strings.HasPrefix(n, eachPrefix) && strings.HasSuffix(n, fusedSuffix) })
 		return PointOp, append(probesOf(PointOp, 2, hookSymbol), probesOf(PointOpFused, 3, fused...)...), nil
 	}
-	if old := oldProbes(parts); len(old) > 0 {
+	if old := oldProbes(parts); len(old) > 0 && inSteps(parts, l) {
+		return PointGraph, nil, []optrace.Gap{{
+			What: "operators", Why: "GGML before June 2024 computes an operator in up to three steps, which cannot be told from several operators",
+			Next: "use a later build; the level graph still shows graphs and tokens",
+		}}
+	} else if len(old) > 0 {
 		return PointOpOld, old, nil
 	}
 	if each := eachProbes(parts); len(each) > 0 {
@@ -122,6 +127,22 @@ const (
 // isOld reports whether a function is ggml_compute_forward, or a copy or part of it.
 func isOld(name string) bool {
 	return name == oldSymbol || strings.HasPrefix(name, oldSymbol+constantSuffix) || strings.HasPrefix(name, oldSymbol+pieceSuffix)
+}
+
+// Until June 2024 (ggml 5378ea0) tensors had times between their sources and the view:
+// perf_runs, perf_cycles and perf_time_us.
+const (
+	perfWords = 3
+	perfView  = 116 // bytes from the flags to the view
+)
+
+// inSteps reports whether operators are computed in steps (prepare, compute, finish), each of
+// which is a call. If the layout does not show it, a function added in February 2024 decides.
+func inSteps(parts []part, l *Layout) bool {
+	if l.View >= 0 && l.Flags >= 0 {
+		return l.View-l.Flags == perfView
+	}
+	return hasFunction(parts, "ggml_get_name") && !hasFunction(parts, "ggml_set_input")
 }
 
 // oldProbes returns the probes of ggml_compute_forward: of its parts, if there are any, which

@@ -110,11 +110,8 @@ func readable(s source) error {
 // unreadable. It names the one that is named like a runtime, or else the first.
 func unread(pid int, hidden []string) error {
 	file, others := hidden[0], ""
-	for _, path := range hidden {
-		if kindOf(path, "") != kindOf("", "") {
-			file = path
-			break
-		}
+	if i := slices.IndexFunc(hidden, func(path string) bool { return strings.Contains(path, "llama") || strings.Contains(path, "ggml") }); i >= 0 {
+		file = hidden[i]
 	}
 	if n := len(hidden) - 1; n == 1 {
 		others = " (as 1 other file with code)"

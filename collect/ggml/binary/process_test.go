@@ -210,8 +210,8 @@ func TestRunningServersAreFound(t *testing.T) {
 	p.write(filepath.Join(p.root, "self", "maps"), "")
 	got, err := Find(p.root)
 	want := []Candidate{
-		{PID: 4, Command: "./llama-server -m a b.gguf", Kind: "llama.cpp", Model: "/m.gguf"},
-		{PID: 30, Command: "/usr/bin/ollama runner", Kind: "Ollama", Model: "/m.gguf"},
+		{PID: 4, Command: "./llama-server -m a b.gguf"},
+		{PID: 30, Command: "/usr/bin/ollama runner"},
 	}
 	if err != nil || len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("%+v, %v", got, err)

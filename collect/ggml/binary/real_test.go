@@ -34,12 +34,11 @@ func realFile(t *testing.T, variable, pattern string) string {
 // counts from its headers, sites by objdump.
 type realRuntime struct {
 	name, variable, pattern string
-	arch, version           string
+	version                 string
 	ops, unary, glu, types  int
 	since                   string // the layout's
 	size                    int    // of a tensor
 	from                    string // where the layout is read
-	stripped                bool
 	sites                   []string
 	gap                     string // what has to be said of it
 }
@@ -49,7 +48,7 @@ const npmX64 = "node_modules/@node-llama-cpp/linux-x64/bins/linux-x64/"
 var realRuntimes = []realRuntime{
 	{
 		name: "node-llama-cpp 3.22.1", variable: "ROOFTOP_E2E_GGML", pattern: "npm-new/" + npmX64 + "libggml-cpu-sapphirerapids.so",
-		arch: "amd64", version: "0.25.1", ops: 101, unary: 22, glu: 7, types: 43, since: "2024-11", size: 336, from: "accessors",
+		version: "0.25.1", ops: 101, unary: 22, glu: 7, types: 43, since: "2024-11", size: 336, from: "accessors",
 		sites: []string{
 			"ggml_cpu_extra_compute_forward+4 push %r13", "ggml_compute_forward_rms_norm_mul_fused+17 push %rbp", "ggml_graph_compute+4 push %r14",
 			"ggml_barrier+14 je .+0x3e", "llama_decode+4 push %r12", "llama_decode+22 jbe .+0x1c", "llama_encode+21 jne .+0x9",
@@ -57,7 +56,7 @@ var realRuntimes = []realRuntime{
 	},
 	{
 		name: "node-llama-cpp 3.6.0", variable: "ROOFTOP_E2E_GGML", pattern: "npm-old/" + npmX64 + "libggml-cpu-sapphirerapids.so",
-		arch: "amd64", ops: 83, unary: 14, types: 36, since: "2024-11", size: 336, from: "accessors",
+		ops: 83, unary: 14, types: 36, since: "2024-11", size: 336, from: "accessors",
 		sites: []string{
 			"ggml_cpu_extra_compute_forward+4 push %r13", "ggml_graph_compute+4 push %r14", "ggml_barrier+13 je .+0x3f",
 			"llama_decode+4 push %r12", "llama_decode+52 jne .+0xa", "llama_encode+583 retq",
@@ -65,7 +64,7 @@ var realRuntimes = []realRuntime{
 	},
 	{
 		name: "llama.node 1.7.15", variable: "ROOFTOP_E2E_GGML", pattern: "npm-static/node_modules/@fugood/node-llama-linux-x64/index.node",
-		arch: "amd64", version: "0.18.0", ops: 101, unary: 22, glu: 6, types: 43, since: "2024-11", size: 352, from: "accessors", stripped: true,
+		version: "0.18.0", ops: 101, unary: 22, glu: 6, types: 43, since: "2024-11", size: 352, from: "accessors",
 		sites: []string{
 			"ggml_cpu_extra_compute_forward+0 push %r15", "ggml_graph_compute+0 push %rbp", "ggml_graph_compute+8442 retq",
 			"llama_decode+0 push %rbx", "llama_decode+16 jb .+0x1c",
@@ -74,7 +73,7 @@ var realRuntimes = []realRuntime{
 	},
 	{
 		name: "xllamacpp", variable: "ROOFTOP_E2E_LLAMACPP", pattern: "venv/lib/python3*/site-packages/xllamacpp/xllamacpp.abi3.so",
-		arch: "amd64", version: "0.26.0", ops: 101, unary: 22, glu: 7, types: 43, since: "2024-11", size: 336, from: "accessors",
+		version: "0.26.0", ops: 101, unary: 22, glu: 7, types: 43, since: "2024-11", size: 336, from: "accessors",
 		sites: []string{
 			"ggml_cpu_extra_compute_forward+0 push %r13", "ggml_graph_compute+0 push %r14", "ggml_graph_compute+202 retq", "ggml_barrier+7 je .+0x7",
 			"llama_decode+18 jbe .+0x1c", "llama_process+2 je .+0xc", "llama_process+14 retq",
@@ -82,16 +81,16 @@ var realRuntimes = []realRuntime{
 	},
 	{
 		name: "Debian sid", variable: "ROOFTOP_E2E_GGML", pattern: "debian/root/usr/lib/x86_64-linux-gnu/ggml/backends0/libggml-cpu-sapphirerapids.so",
-		arch: "amd64", since: "2024-11", size: 336, from: "accessors", stripped: true, // sid moves: counts are not pinned
+		since: "2024-11", size: 336, from: "accessors", // sid moves: counts are not pinned
 	},
 	{
 		name: "node-llama-cpp 3.2.0", variable: "ROOFTOP_E2E_GGML", pattern: "npm-oldest/" + npmX64 + "libggml.so",
-		arch: "amd64", ops: 81, unary: 14, types: 36, since: "2024-06", size: 336, from: "version table",
+		ops: 81, unary: 14, types: 36, since: "2024-06", size: 336, from: "version table",
 		sites: []string{"ggml_compute_forward+0 push %r13", "ggml_graph_compute+4 push %r14", "llama_decode+52 jne .+0xa"},
 	},
 	{
 		name: "node-llama-cpp 3.22.1 for arm64", variable: "ROOFTOP_E2E_GGML", pattern: "npm-arm64/node_modules/@node-llama-cpp/linux-arm64/bins/linux-arm64/libggml-cpu-armv8.2_1.so",
-		arch: "arm64", version: "0.25.1", ops: 101, unary: 22, glu: 7, types: 43, since: "2024-11", size: 336, from: "accessors",
+		version: "0.25.1", ops: 101, unary: 22, glu: 7, types: 43, since: "2024-11", size: 336, from: "accessors",
 		sites: []string{
 			"ggml_compute_forward_rms_norm_mul_fused+40 cbz x2, .+0x564", "ggml_barrier+12 b.eq .+0x44",
 			"ggml_graph_compute+724 ret", "llama_decode+24 b.cc .+0x20", "llama_encode+20 cbz w0, .+0x20",
@@ -131,7 +130,7 @@ func (c *realRuntime) check(t *testing.T, r *Runtime) {
 	if d := differing(n.Types); d != "" {
 		t.Errorf("the format %s differs", d)
 	}
-	if r.Images[0].Stripped != c.stripped || r.Images[0].BuildID == "" || r.Images[0].Arch != c.arch {
+	if r.Images[0].BuildID == "" {
 		t.Errorf("%+v", *r.Images[0])
 	}
 	wantHook := PointOp
@@ -198,24 +197,7 @@ func TestE2EARealProcessIsRead(t *testing.T) {
 	}
 	found, err := Find("/proc")
 	j := slices.IndexFunc(found, func(f Candidate) bool { return f.PID == c.Process.Pid })
-	if err != nil || j < 0 || found[j].Kind != "llama.cpp" || !strings.Contains(found[j].Command, "import sys, xllamacpp") {
+	if err != nil || j < 0 || !strings.Contains(found[j].Command, "import sys, xllamacpp") {
 		t.Errorf("%+v, %v", found, err)
-	}
-}
-
-func BenchmarkE2EFromFile(b *testing.B) {
-	for _, c := range realRuntimes {
-		found, _ := filepath.Glob(filepath.Join(os.Getenv(c.variable), c.pattern))
-		if len(found) == 0 {
-			b.Logf("NOT CHECKED: %s", c.name)
-			continue
-		}
-		b.Run(c.name, func(b *testing.B) {
-			for b.Loop() {
-				if _, err := FromFile(found[0]); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
