@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -107,75 +106,6 @@ func TestOpeningSampleBeforeTheOrigin(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, out.String())
 		}
 	}
-}
-
-func TestRandomCaptures(t *testing.T) {
-	for seed := range uint64(300) {
-		c := random(rand.New(rand.NewPCG(seed, 1)))
-		var out, again bytes.Buffer
-		if err := WriteCapture(&out, c); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		if faults := validate(out.Bytes()); faults != nil {
-			t.Fatalf("seed %d: %s", seed, strings.Join(faults, "\n"))
-		}
-		if err := WriteCapture(&again, c); err != nil || !bytes.Equal(out.Bytes(), again.Bytes()) {
-			t.Fatalf("seed %d: the same capture gives another trace (%v)", seed, err)
-		}
-		chunks := 0
-		for _, r := range c.Requests {
-			chunks += len(r.Chunks)
-		}
-		if got := strings.Count(out.String(), `"cat":"chunk"`); got != chunks {
-			t.Fatalf("seed %d: %d chunks of %d are drawn", seed, got, chunks)
-		}
-	}
-}
-
-// random returns a capture whose sources were late, absent or inconsistent.
-func random(r *rand.Rand) *capture.Capture {
-	at := func(n int) time.Duration { return time.Duration(r.IntN(n)) }
-	opt := func(v float64) stat.Opt {
-		return [...]stat.Opt{stat.None, stat.Some(v), stat.Some(math.NaN()), stat.Some(0)}[r.IntN(4)]
-	}
-	word := func() string { return [...]string{"", "a", "\"x\"\n", "\xff\x01"}[r.IntN(4)] }
-	c := &capture.Capture{Kind: capture.Probe, Begin: at(1000), End: at(1e6), PagesFrom: word()}
-	for n := range r.IntN(12) {
-		q := capture.Request{ID: n, Lane: r.IntN(3), Sent: at(1e6), Connect: at(3) * at(1e5), Error: word()}
-		q.End = q.Sent + at(1e6) - at(1000)
-		for range r.IntN(5) {
-			q.Chunks = append(q.Chunks, capture.Chunk{At: at(2e6), Kind: capture.ChunkKind(r.IntN(6)), Bytes: r.IntN(9)})
-		}
-		c.Requests = append(c.Requests, q)
-	}
-	for range r.IntN(4) {
-		p := capture.Process{PID: r.IntN(3), Joined: at(1e6) - 1000, Gone: r.IntN(2) == 0, Comm: word()}
-		p.Left = at(2e6)
-		c.Tree.Processes = append(c.Tree.Processes, p)
-	}
-	// Looks, readings and pages come in order.
-	t := -at(5000)
-	for range r.IntN(8) {
-		t += at(1e5)
-		s := capture.TreeSample{At: t, Error: word(), Partial: r.IntN(3) == 0}
-		for n, p := range c.Tree.Processes {
-			if r.IntN(3) > 0 && t >= p.Joined && (!p.Gone || t < p.Left) {
-				s.Processes = append(s.Processes, capture.ProcessSample{Process: n, CPU: at(1e9), RSSBytes: int64(at(1e9)), Threads: r.IntN(9)})
-			}
-		}
-		c.Tree.Samples = append(c.Tree.Samples, s)
-		g := engine.GPUReading{T: t}
-		for i := range r.IntN(3) {
-			d := engine.GPU{Index: i, Name: word(), Throttle: r.Uint64(), ThrottleOK: r.IntN(2) == 0}
-			for f := range d.Fields {
-				d.Fields[f] = opt(r.NormFloat64())
-			}
-			g.Devices = append(g.Devices, d)
-		}
-		c.GPUs.Readings = append(c.GPUs.Readings, g)
-		c.Pages = append(c.Pages, capture.PageSample{At: t, Error: word(), GenerationTokens: opt(r.Float64()), PromptTokens: opt(1), Running: opt(2)})
-	}
-	return c
 }
 
 // event is an event as readers see it.
@@ -300,39 +230,6 @@ func nest(open map[Track][][2]int64, on Track, name string, from, to int64) []st
 		return []string{fmt.Sprintf("%q on %v, %d to %d, crosses the end of %v", name, on, from, to, stack[len(stack)-1])}
 	}
 	return nil
-}
-
-// The checks of validate fail when they should.
-func TestValidate(t *testing.T) {
-	const head = `{"displayTimeUnit":"ms","otherData":{"origin":"x"},"traceEvents":[{"ph":"M","ts":0,"pid":1,"name":"process_name","args":{"name":"g"}},{"ph":"M","ts":0,"pid":1,"tid":2,"name":"thread_name","args":{"name":"t"}}`
-	for _, c := range []struct{ name, events, want string }{
-		{"good", `,{"ph":"X","ts":1,"dur":2,"pid":1,"tid":2,"name":"a"},{"ph":"X","ts":3,"dur":0,"pid":1,"tid":2,"name":"b"}`, ""},
-		{"crossing", `,{"ph":"X","ts":1,"dur":2,"pid":1,"tid":2,"name":"a"},{"ph":"X","ts":2,"dur":2,"pid":1,"tid":2,"name":"b"}`, "crosses"},
-		{"backward", `,{"ph":"C","ts":2,"pid":1,"name":"a","args":{"v":1}},{"ph":"C","ts":1,"pid":1,"name":"a","args":{"v":1}}`, "goes back"},
-		{"negative length", `,{"ph":"X","ts":1,"dur":-2,"pid":1,"tid":2,"name":"a"}`, "no length"},
-		{"negative time", `,{"ph":"C","ts":-2,"pid":1,"name":"a","args":{"v":1}}`, "no time"},
-		{"no name", `,{"ph":"X","ts":1,"dur":2,"pid":1,"tid":3,"name":"a"}`, "track {1 3} has no name"},
-		{"text for a number", `,{"ph":"C","ts":2,"pid":1,"name":"a","args":{"v":"1"}}`, "reads 1"},
-		{"phase", `,{"ph":"B","ts":2,"pid":1,"tid":2,"name":"a"}`, "phase"},
-		{"number of another", `,{"ph":"M","ts":0,"pid":3,"tid":2,"name":"thread_name","args":{"name":"t"}}`, "another's"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			faults := strings.Join(validate([]byte(head+c.events+"]}")), "\n")
-			if (faults == "") != (c.want == "") || !strings.Contains(faults, c.want) {
-				t.Errorf("got %q, want %q", faults, c.want)
-			}
-		})
-	}
-}
-
-func BenchmarkWriteCapture(b *testing.B) {
-	b.ReportAllocs()
-	c := small()
-	for b.Loop() {
-		if err := WriteCapture(&bytes.Buffer{}, c); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
 
 // TestCountedAtEnd checks that a counter which grows when a request ends is drawn as a value,

@@ -105,34 +105,6 @@ func TestOperatorsGolden(t *testing.T) {
 	if faults := validate(got); faults != nil {
 		t.Error(strings.Join(faults, "\n"))
 	}
-	for _, want := range []string{
-		`"origin":"2026-01-02T03:04:05Z"`, `"name":"llama-server PID 42"`, `"name":"decode, 1 token"`, `"name":"RMS_NORM+MUL norm-0"`, `"name":"MUL_MAT ffn_up-0"`,
-		`"experts":"7 2"`, `"name":"preempted"`, `"process_before":8001`, `"name":"blocked"`, `"name":"wait for the others"`, `"name":"page fault, from disk"`,
-		`"name":"split to CPU"`, `"name":"copy out of a backend"`, `"name":"sample"`, `"args":{"tokens/s":1000}`, `"name":"memory moved (est)"`, `"in0":"blk.0.ffn_up.weight q4_0[32,64]"`,
-	} {
-		if !bytes.Contains(got, []byte(want)) {
-			t.Errorf("no %s", want)
-		}
-	}
-}
-
-// TestOperatorSpansAreAllThere checks that each span of each thread is drawn once.
-func TestOperatorSpansAreAllThere(t *testing.T) {
-	r := traced()
-	graphs, calls := assembled(r, r.Tables)
-	spans := 0
-	for _, g := range graphs {
-		for i := range g.Threads {
-			spans += len(g.Threads[i].Spans)
-		}
-	}
-	if len(graphs) != 2 || len(calls) != 2 || spans != 12 {
-		t.Fatalf("%d graphs, %d calls, %d spans of 2, 2 and 12", len(graphs), len(calls), spans)
-	}
-	got := operatorTrace(t, r, graphs, calls)
-	if n := bytes.Count(got, []byte(`"cat":"operator"`)); n != spans {
-		t.Errorf("%d spans of %d are drawn", n, spans)
-	}
 }
 
 // TestWaitsAreCutAtOperators checks that a wait is drawn at its time, in pieces that do not
@@ -210,18 +182,5 @@ func FuzzOperators(f *testing.F) {
 func TestOperatorsOfNothing(t *testing.T) {
 	if faults := validate(operatorTrace(t, &optrace.Recording{}, nil, nil)); faults != nil {
 		t.Error(strings.Join(faults, "\n"))
-	}
-}
-
-func BenchmarkWriteOperators(b *testing.B) {
-	r := traced()
-	graphs, calls := assembled(r, r.Tables)
-	b.ReportAllocs()
-	var out bytes.Buffer
-	for b.Loop() {
-		out.Reset()
-		if err := WriteOperators(&out, r, graphs, calls); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

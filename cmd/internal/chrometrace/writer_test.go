@@ -135,13 +135,3 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkWriter(b *testing.B) {
-	b.ReportAllocs()
-	var out bytes.Buffer
-	w := NewWriter(&out, time.Time{})
-	for b.Loop() {
-		w.Span(Track{1, 2}, "request", "decode", 1234567, 7654321, Int("n", 7), Text("finish", "stop"))
-		out.Reset()
-	}
-}
