@@ -24,23 +24,23 @@ import (
 // finish writes all requested outputs of a trace. A failing output does not prevent the others.
 func (o *Options) finish(w *cli.World, t *traced) error {
 	var failed, saved []string
-	for i, fill := range []func(io.Writer) error{t.save, t.chrome, t.dot, t.html} {
-		file := o.outputs()[i]
-		if file.path == "" {
-			continue
-		}
-		write := func() error { return o.owner().Write(file.path, atomicfile.Mode(file.path, 0o600), fill) }
-		if i == 0 && t.summary.Empty() && hasContent(file.path) {
-			t.keepExisting(w, file.path)
-			continue
-		}
-		if i == 0 && t.saving != nil {
-			write = func() error { return t.saving.close(t.recording) }
-		}
-		if err := write(); err != nil {
+	note := func(path string, err error) {
+		if err != nil {
 			failed = append(failed, err.Error())
 		} else {
-			saved = append(saved, file.path)
+			saved = append(saved, path)
+		}
+	}
+	switch {
+	case t.saving == nil:
+	case t.summary.Empty() && hasContent(o.save):
+		t.keepExisting(w, o.save)
+	default:
+		note(o.save, t.saving.close(t.recording))
+	}
+	for i, fill := range []func(io.Writer) error{t.chrome, t.dot, t.html} {
+		if path := o.outputs()[1+i].path; path != "" {
+			note(path, o.owner().Write(path, atomicfile.Mode(path, 0o600), fill))
 		}
 	}
 	err := t.print(w, o)
@@ -65,9 +65,7 @@ func hasContent(path string) bool {
 
 // keepExisting keeps an existing recording that an empty one would replace.
 func (t *traced) keepExisting(w *cli.World, path string) {
-	if t.saving != nil {
-		t.saving.discard()
-	}
+	t.saving.discard()
 	g := optrace.Gap{What: "the recording", Why: path + " is left as it was: this trace is empty", Next: "name another file to keep it anyway"}
 	t.summary.Gaps = append(t.summary.Gaps, g)
 	w.Notef("%s", g.Why)
@@ -82,14 +80,6 @@ func (t *traced) print(w *cli.World, o *Options) error {
 
 func (t *traced) document() *tracepage.Trace {
 	return &tracepage.Trace{Version: cli.Version(), Started: t.recording.Origin, Summary: t.summary}
-}
-
-func (t *traced) save(w io.Writer) error {
-	z := gzip.NewWriter(w)
-	if err := recording.Write(z, t.recording); err != nil {
-		return err
-	}
-	return z.Close()
 }
 
 func (t *traced) chrome(w io.Writer) error {
@@ -139,6 +129,13 @@ func (o *Options) showRecording(w *cli.World) error {
 	}
 	o.applyCatalog(r)
 	t := &traced{recording: r, summary: tally.Analyze(r), newest: func() optrace.LiveGraph { return newestOf(r) }}
+	if t.saving, err = newSaving(o.save, o.owner()); err != nil {
+		return err
+	}
+	if t.saving != nil {
+		t.saving.left = r.LeftOut
+		t.saving.addEvents(r, r.Events)
+	}
 	if err := o.finish(w, t); err != nil {
 		return err
 	}

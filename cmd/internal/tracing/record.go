@@ -92,7 +92,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 		return t.refused(), cli.Fail(cli.ExitNothing, fmt.Errorf("trace: %w", err))
 	}
 	most := 0
-	if t.o.save != "" && t.save == nil || t.o.chrome != "" {
+	if t.o.chrome != "" {
 		most = maxKept
 	}
 	k := newCollector(t.source.Tables(), most)

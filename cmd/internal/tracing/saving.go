@@ -2,9 +2,11 @@ package tracing
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,8 +37,9 @@ const (
 // growing tables. A goroutine compresses and writes them, so that a slow disk does not delay
 // events. It is not safe for concurrent use.
 type saving struct {
-	path   string // as requested, with links resolved
-	file   *claimed
+	path   string   // as requested, with links resolved
+	file   *claimed // nil for a pipe or a device
+	sink   func(chunks <-chan []byte) error
 	writer *recording.Writer // nil before the first event
 	chunks chan []byte
 	ended  chan error // result of the goroutine
@@ -48,19 +51,22 @@ type saving struct {
 	names  int       // number of process names written
 }
 
-// newSaving returns the saving of a recording into a file of an owner. It returns nil if path is a
-// pipe or a device: those get the recording when it is complete. Errors are errors of the command
-// line.
+// newSaving returns the saving of a recording into a file of an owner, nil without a path. Errors
+// are errors of the command line.
 func newSaving(path string, owner *atomicfile.Owner) (*saving, error) {
-	if path == "" || strings.HasPrefix(filepath.Clean(path), "/dev/") || strings.HasPrefix(filepath.Clean(path), "/proc/") {
+	if path == "" {
 		return nil, nil
 	}
-	if there, err := filepath.EvalSymlinks(path); err == nil {
-		path = there
+	there, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		there = path
 	}
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	info, err := os.Lstat(there)
+	known := strings.HasPrefix(filepath.Clean(path), "/dev/") || strings.HasPrefix(filepath.Clean(path), "/proc/")
+	if known || err == nil && !info.Mode().IsRegular() || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return streamSaving(path, owner), nil
 	}
+	path = there
 	if err := checkUnwritten(path); err != nil { // path is the partial file of another recording
 		return nil, cli.Usagef("--save: %w", err)
 	}
@@ -68,7 +74,9 @@ func newSaving(path string, owner *atomicfile.Owner) (*saving, error) {
 	if err != nil {
 		return nil, cli.Usagef("--save: %w", err)
 	}
-	s := &saving{path: path, file: f, most: maxSaved}
+	s := &saving{path: path, file: f, most: maxSaved, sink: func(chunks <-chan []byte) error {
+		return errors.Join(pack(f, chunks), f.Sync(), f.Close())
+	}}
 	if err := f.Chmod(atomicfile.Mode(path, 0o600)); err != nil {
 		s.discard()
 		return nil, cli.Usagef("--save: %w", &atomicfile.Error{Path: f.Name(), Err: err})
@@ -77,11 +85,23 @@ func newSaving(path string, owner *atomicfile.Owner) (*saving, error) {
 	return s, nil
 }
 
+// streamSaving returns the saving into a pipe or a device, which gets the recording when it is
+// complete.
+func streamSaving(path string, owner *atomicfile.Owner) *saving {
+	return &saving{path: path, most: maxSaved, sink: func(chunks <-chan []byte) error {
+		var packed bytes.Buffer
+		if err := pack(&packed, chunks); err != nil {
+			return err
+		}
+		return owner.Write(path, 0o600, func(w io.Writer) error { _, err := packed.WriteTo(w); return err })
+	}}
+}
+
 // begin writes the head of the recording.
 func (s *saving) begin(head *optrace.Recording) error {
 	chunks := make(chan []byte, saveChunks)
 	s.chunks, s.ended, s.known = chunks, make(chan error, 1), time.Now()
-	go func() { s.ended <- pack(s.file.File, chunks) }() // stop clears s.chunks, perhaps before this runs
+	go func() { s.ended <- s.sink(chunks) }() // stop clears s.chunks, perhaps before this runs
 	var err error
 	s.writer, err = recording.NewWriter(chunker(chunks), head)
 	return err
@@ -126,10 +146,13 @@ func (s *saving) close(r *optrace.Recording) error {
 	}
 	end := *r
 	end.LeftOut = s.left
-	if err := errors.Join(s.err, s.writer.Close(&end), s.stop()); err != nil {
+	err := errors.Join(s.err, s.writer.Close(&end), s.stop())
+	switch {
+	case s.file == nil:
+		return err
+	case err != nil:
 		return fmt.Errorf("%w; the data recorded so far can be read", &atomicfile.Error{Path: s.file.Name(), Err: err})
-	}
-	if !s.file.stillNamed() {
+	case !s.file.stillNamed():
 		return fmt.Errorf("%s was removed while it was written, and the recording is lost: choose a file that no other program moves or removes", s.file.Name())
 	}
 	if err := errors.Join(os.Rename(s.file.Name(), s.path), atomicfile.SyncDir(filepath.Dir(s.path))); err != nil {
@@ -140,10 +163,10 @@ func (s *saving) close(r *optrace.Recording) error {
 
 // discard removes everything that was written.
 func (s *saving) discard() {
-	if s.file.stillNamed() {
+	if s.file != nil && s.file.stillNamed() {
 		_ = os.Remove(s.file.Name())
 	}
-	if s.chunks == nil {
+	if s.file != nil && s.chunks == nil {
 		_ = s.file.Close()
 		return
 	}
@@ -173,7 +196,7 @@ func (s *saving) abandon() string {
 	if s == nil || s.writer == nil {
 		return ""
 	}
-	if err := errors.Join(s.writer.Flush(), s.stop()); err != nil {
+	if err := errors.Join(s.writer.Flush(), s.stop()); err != nil || s.file == nil {
 		return ""
 	}
 	return s.file.Name()
@@ -187,14 +210,11 @@ func (c chunker) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// pack compresses chunks into a file until the channel is closed, and flushes within saveEvery.
-// After an error it discards the remaining chunks.
-func pack(f *os.File, chunks <-chan []byte) error {
-	buffered := bufio.NewWriterSize(f, 64<<10)
+// pack compresses chunks until the channel is closed, and flushes within saveEvery. After an
+// error it discards the remaining chunks.
+func pack(w io.Writer, chunks <-chan []byte) error {
+	buffered := bufio.NewWriterSize(w, 64<<10)
 	z, err := gzip.NewWriterLevel(buffered, gzip.BestSpeed)
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
 	fresh := true // the head of the file
@@ -203,9 +223,9 @@ func pack(f *os.File, chunks <-chan []byte) error {
 		case chunk, more := <-chunks:
 			switch {
 			case !more && err == nil:
-				return errors.Join(z.Close(), buffered.Flush(), f.Sync(), f.Close())
+				return errors.Join(z.Close(), buffered.Flush())
 			case !more:
-				return errors.Join(err, f.Close())
+				return err
 			case err == nil:
 				_, err = z.Write(chunk)
 				fresh = true

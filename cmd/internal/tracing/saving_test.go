@@ -17,31 +17,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// BenchmarkSaving measures the cost of saving where events are added, without the compression.
-func BenchmarkSaving(b *testing.B) {
-	tables := newDecoder(time.Millisecond, 1).tables
-	s, err := newSaving(filepath.Join(b.TempDir(), "run"+Suffix), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	s.most = 1 << 62
-	r := &optrace.Recording{Tables: &tables}
-	events := make([]optrace.Event, 1000)
-	at := time.Hour
-	for b.Loop() {
-		for i := range events {
-			at += 5 * time.Microsecond
-			events[i] = optrace.Event{At: at, Kind: optrace.OpBegin, PID: 4242, TID: 4243, CPU: 1, Addr: 0x7f0000001000 + uint64(i)<<8, Ref: 1, Threads: 2}
-		}
-		s.addEvents(r, events)
-		s.flush(0, func() *optrace.Recording { return r })
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(events)), "ns/event")
-	if err := s.close(r); err != nil {
-		b.Error(err)
-	}
-}
-
 // A recording may end before the goroutine that writes it has run, and must not wait for it without end.
 func TestARecordingThatEndsAtOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run"+Suffix)
@@ -60,14 +35,28 @@ func TestARecordingThatEndsAtOnce(t *testing.T) {
 func TestWhatIsSavedWhileItIsMade(t *testing.T) {
 	dir := t.TempDir()
 	for path, want := range map[string]bool{
-		"": false, "/dev/stdout": false, "/proc/self/fd/1": false, dir: false,
-		filepath.Join(dir, "new"): true, filepath.Join(dir, "new"+Suffix): true,
+		"/dev/stdout": false, "/proc/self/fd/1": false, dir: false, filepath.Join(dir, "new"): true, filepath.Join(dir, "new"+Suffix): true,
 	} {
 		s, err := newSaving(path, nil)
-		if err != nil || (s != nil) != want || s != nil && s.file.Name() != filepath.Join(dir, "new.partial"+Suffix) {
+		if err != nil || (s.file != nil) != want || want && s.file.Name() != filepath.Join(dir, "new.partial"+Suffix) {
 			t.Errorf("%q: %+v, %v", path, s, err)
 		}
 		s.unused()
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error)
+	go func() {
+		_, err := readRecording(pipe)
+		read <- err
+	}()
+	if _, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", pipe); code != cli.ExitDone {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+	if err := <-read; err != nil {
+		t.Error(err)
 	}
 }
 

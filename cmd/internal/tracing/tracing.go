@@ -79,7 +79,7 @@ type tracing struct {
 	observer    optrace.Observer
 	why         string        // why there is no estimate; "" if there is one, or nothing was computed
 	notes       []optrace.Gap // about the trace itself
-	save        *saving       // recording in progress; nil if only in memory
+	save        *saving       // of the recording in progress; nil without one
 	others      others        // programs beside the target
 	end         string        // how the target ended; "" if it is running
 }
@@ -166,7 +166,7 @@ func (o *Options) recording() bool {
 // traced is a completed trace: its figures, and its events as far as they were kept.
 type traced struct {
 	recording *optrace.Recording
-	saving    *saving // of the recording, which is then not in memory; nil without one
+	saving    *saving // of the recording; nil without one
 	summary   *optrace.Summary
 	newest    func() optrace.LiveGraph // newest graph of a token
 }

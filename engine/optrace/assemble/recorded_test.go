@@ -45,7 +45,7 @@ func TestRecordingRoundTrip(t *testing.T) {
 		"other zone": {Tables: &optrace.Tables{}, Origin: time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("x", 3600))},
 	} {
 		var b bytes.Buffer
-		if err := recording.Write(&b, r); err != nil {
+		if err := write(&b, r); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -64,7 +64,7 @@ func TestRecordingRoundTrip(t *testing.T) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, *got, want)
 		}
 		var again bytes.Buffer
-		if err := recording.Write(&again, got); err != nil || again.String() != text {
+		if err := write(&again, got); err != nil || again.String() != text {
 			t.Errorf("%s: written again it is another text, %v", name, err)
 		}
 	}
@@ -79,94 +79,6 @@ func TestEveryKindHasItsWord(t *testing.T) {
 	if got := (optrace.CPUTaken + 4).String(); !strings.HasPrefix(got, "kind ") {
 		t.Errorf("an unknown kind is %q", got)
 	}
-}
-
-func TestRecordingIsReadEventByEvent(t *testing.T) {
-	r := recorded(plain)
-	var b bytes.Buffer
-	if err := recording.Write(&b, r); err != nil {
-		t.Fatal(err)
-	}
-	rr, err := recording.NewReader(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rr.Recording().Target.Command != r.Target.Command {
-		t.Error("the target is not there at once")
-	}
-	n := 0
-	for {
-		e, err := rr.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil || e != r.Events[n] {
-			t.Fatalf("event %d: %+v, %v, want %+v", n, e, err, r.Events[n])
-		}
-		n++
-	}
-	if n != len(r.Events) || rr.Recording().End != r.End {
-		t.Errorf("%d events and the end %v, want %d and %v", n, rr.Recording().End, len(r.Events), r.End)
-	}
-}
-
-// A recording that is written in pieces reads like one that is written at once.
-func TestRecordingIsWrittenInPieces(t *testing.T) {
-	r := recorded(variants()["everything"])
-	var b bytes.Buffer
-	w, err := recording.NewWriter(&b, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var grown optrace.Tables
-	for i, e := range r.Events {
-		all := r.Tables
-		grown = optrace.Tables{ // as a source that adds what the next event needs
-			Tensors: all.Tensors, Operators: all.Operators[:max(len(grown.Operators), refIf(e, e.Kind == optrace.OpBegin || e.Kind == optrace.FusedBegin, dagOperators(all, e)))],
-			Experts:  all.Experts[:max(len(grown.Experts), refIf(e, e.Kind == optrace.ExpertsChosen, 0))],
-			Counters: all.Counters[:max(len(grown.Counters), refIf(e, e.Kind == optrace.CountersRead, 0))],
-			DAGs:     all.DAGs[:max(len(grown.DAGs), refIf(e, e.Kind == optrace.GraphBegin, 0))],
-			Names:    all.Names,
-		}
-		if err := w.Tables(&grown); err != nil {
-			t.Fatalf("event %d: %v", i, err)
-		}
-		if err := w.Events(r.Events[i : i+1]); err != nil {
-			t.Fatalf("event %d: %v", i, err)
-		}
-	}
-	if err := w.Tables(r.Tables); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(r); err != nil {
-		t.Fatal(err)
-	}
-	got, err := readAll(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, r) {
-		t.Errorf("got %+v\nwant %+v", got, r)
-	}
-}
-
-func refIf(e optrace.Event, is bool, otherwise int) int {
-	if is {
-		return int(e.Ref)
-	}
-	return otherwise
-}
-
-// dagOperators returns the number of operators that the DAG of an event refers to.
-func dagOperators(t *optrace.Tables, e optrace.Event) int {
-	if e.Kind != optrace.GraphBegin || e.Ref == 0 {
-		return 0
-	}
-	most := 0
-	for _, n := range t.DAGs[e.Ref-1].Nodes {
-		most = max(most, int(n.Operator))
-	}
-	return most
 }
 
 // A truncated recording is read as far as possible, wherever it was cut, and has a gap.
@@ -215,7 +127,7 @@ func TestReadRecordingThatWasCutShort(t *testing.T) {
 
 func TestReadRecordingSaysWhatIsWrong(t *testing.T) {
 	var b bytes.Buffer
-	if err := recording.Write(&b, &optrace.Recording{Events: []optrace.Event{{Kind: optrace.Lost, At: 5, N: 1}}}); err != nil {
+	if err := write(&b, &optrace.Recording{Events: []optrace.Event{{Kind: optrace.Lost, At: 5, N: 1}}}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.SplitAfter(b.String(), "\n")
@@ -285,7 +197,7 @@ func TestWriteRecordingRefusesWhatCannotBeRead(t *testing.T) {
 		"a tensor":     {optrace.Recording{Tables: &optrace.Tables{Operators: []optrace.Operator{{Out: 3}}}}, "refers to tensor 3"},
 		"no number":    {optrace.Recording{Peak: optrace.Peak{BytesPerSecond: math.NaN()}}, "the end of the recording cannot be written"},
 	} {
-		if err := recording.Write(io.Discard, &c.r); err == nil || !strings.Contains(err.Error(), c.says) {
+		if err := write(io.Discard, &c.r); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}
@@ -295,7 +207,7 @@ func TestWriteRecordingRefusesWhatCannotBeRead(t *testing.T) {
 func FuzzReadRecording(f *testing.F) {
 	for _, s := range []scene{plain, {seed: 3, contexts: 1, rounds: 1, lanes: 1, nodes: 2, prompt: 2, dag: true, counters: true, experts: true}} {
 		var b bytes.Buffer
-		if err := recording.Write(&b, recorded(s)); err != nil {
+		if err := write(&b, recorded(s)); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b.Bytes())
@@ -310,7 +222,7 @@ func FuzzReadRecording(f *testing.F) {
 			return
 		}
 		var b bytes.Buffer
-		if err := recording.Write(&b, r); err != nil {
+		if err := write(&b, r); err != nil {
 			t.Fatalf("what was read cannot be written: %v", err)
 		}
 		again, err := readAll(&b)
@@ -322,43 +234,6 @@ func FuzzReadRecording(f *testing.F) {
 		}
 		assembled(r.Tables, r.Events)
 	})
-}
-
-func BenchmarkWriteRecording(b *testing.B) {
-	r := benchmarked()
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := recording.Write(io.Discard, r); err != nil {
-			b.Fatal(err)
-		}
-	}
-	perEvent(b, len(r.Events))
-}
-
-func BenchmarkReadRecording(b *testing.B) {
-	r := benchmarked()
-	var text bytes.Buffer
-	if err := recording.Write(&text, r); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := readAll(bytes.NewReader(text.Bytes())); err != nil {
-			b.Fatal(err)
-		}
-	}
-	perEvent(b, len(r.Events))
-}
-
-// benchmarked returns a recording of a model with 200 operators.
-func benchmarked() *optrace.Recording {
-	s := scene{seed: 1, contexts: 1, rounds: 200, ubatches: 1, lanes: 2, nodes: 200, prompt: 64, dag: true, barriers: true, sched: true}
-	m := s.make()
-	return &optrace.Recording{Tables: m.tables, Events: m.events}
-}
-
-func perEvent(b *testing.B, events int) {
-	b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
 // readAll reads a recording with all of its events.
@@ -380,4 +255,16 @@ func readAll(r io.Reader) (*optrace.Recording, error) {
 		}
 		events = append(events, e)
 	}
+}
+
+// write writes a recording with all of its events.
+func write(w io.Writer, r *optrace.Recording) error {
+	out, err := recording.NewWriter(w, r)
+	if err != nil {
+		return err
+	}
+	if r.Tables != nil {
+		err = out.Tables(r.Tables)
+	}
+	return errors.Join(err, out.Events(r.Events), out.Close(r))
 }

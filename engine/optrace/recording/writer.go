@@ -13,26 +13,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// Write writes a recording in the format that [Schema] describes. It fails on what a [Reader]
-// would refuse. From tables that are too large it omits what no event refers to. Invalid UTF-8
-// in strings is replaced.
-func Write(w io.Writer, r *optrace.Recording) error {
-	rw, err := NewWriter(w, r)
-	if err != nil {
-		return err
-	}
-	if r.Tables != nil {
-		if err := rw.Tables(trimTables(r.Tables, r.Events)); err != nil {
-			return err
-		}
-	}
-	if err := rw.Events(r.Events); err != nil {
-		return err
-	}
-	return rw.Close(r)
-}
-
-// Writer writes a recording while it is being made.
+// Writer writes a recording in the format that [Schema] describes, while it is being made. It
+// fails on what a [Reader] would refuse. Invalid UTF-8 in strings is replaced.
 type Writer struct {
 	w       *bufio.Writer
 	written optrace.Tables // the tables as of the last call of Tables
