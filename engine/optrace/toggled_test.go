@@ -144,10 +144,3 @@ func TestToggledIsTheSameForTheSameSeed(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
-
-func BenchmarkToggled(b *testing.B) {
-	w := windows(181, 0.02, 0.01, 0.1, 9)
-	for b.Loop() {
-		Toggled(w, 1)
-	}
-}

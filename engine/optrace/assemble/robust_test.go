@@ -64,28 +64,6 @@ func checkSaneLane(t *testing.T, g *optrace.Graph, l int) {
 	}
 }
 
-// The spans of thread 0 cover it except before the first; with barriers, its work, its waits
-// and the time between them do.
-func TestSpansAddUpToTheGraph(t *testing.T) {
-	for name, s := range variants() {
-		if s.barriers {
-			continue
-		}
-		m := s.make()
-		got, _ := assembled(m.tables, m.events)
-		checkSane(t, got)
-		for _, g := range got.graphs {
-			sum := g.Threads[0].Spans[0].Begin - g.Begin
-			for _, span := range g.Threads[0].Spans {
-				sum += span.End - span.Begin
-			}
-			if sum != g.End-g.Begin {
-				t.Errorf("%s: graph %d takes %v, its parts %v", name, g.Index, g.End-g.Begin, sum)
-			}
-		}
-	}
-}
-
 // If an event is lost at any place, no graph that is passed on is wrong, and all others are
 // counted.
 func TestLossAtEveryPlace(t *testing.T) {
@@ -114,52 +92,6 @@ func TestLossAtEveryPlace(t *testing.T) {
 				}
 				sameGraph(t, g, &want)
 			}
-		}
-	}
-}
-
-// A stream may end anywhere.
-func TestTruncation(t *testing.T) {
-	s := variants()["everything"]
-	s.rounds, s.nodes = 2, 4
-	m := s.make()
-	for n := range m.events {
-		got, a := assembled(m.tables, m.events[:n])
-		checkSane(t, got)
-		got2, a2 := assembled(m.tables, m.events[n:])
-		checkSane(t, got2)
-		p, _ := a.Dropped()
-		p2, _ := a2.Dropped()
-		if whole := len(got.graphs) + len(got2.graphs); whole > len(m.graphs) || whole+p+p2 < len(m.graphs) {
-			t.Fatalf("cut at event %d: %d and %d graphs, %d and %d partial, of %d", n, len(got.graphs), len(got2.graphs), p, p2, len(m.graphs))
-		}
-	}
-}
-
-func TestShuffledEvents(t *testing.T) {
-	for name, s := range variants() {
-		m := s.make()
-		for seed := range uint64(10) {
-			events := slices.Clone(m.events)
-			rnd := rand.New(rand.NewPCG(seed, 2))
-			switch seed % 3 {
-			case 0: // times go with their events
-				rnd.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
-			case 1: // times keep their order
-				rnd.Shuffle(len(events), func(i, j int) {
-					events[i], events[j] = events[j], events[i]
-					events[i].At, events[j].At = events[j].At, events[i].At
-				})
-			default: // neighbours change places
-				for i := 0; i+1 < len(events); i += 2 {
-					events[i], events[i+1] = events[i+1], events[i]
-				}
-			}
-			got, _ := assembled(m.tables, events)
-			if t.Failed() {
-				t.Fatal(name, seed)
-			}
-			checkSane(t, got)
 		}
 	}
 }
@@ -287,23 +219,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// The largest concurrent graphs.
-func TestManySpans(t *testing.T) {
-	a := assemble.New(&optrace.Tables{}, thrown{})
-	for step := range uint64(6000) {
-		for g := range int32(4) {
-			tid := g * 1000
-			if step == 0 {
-				a.Push(optrace.Event{Kind: optrace.GraphBegin, TID: tid, Addr: uint64(g)})
-			}
-			for l := range uint16(128) {
-				a.Push(optrace.Event{Kind: optrace.OpBegin, TID: tid + int32(l), Thread: l, Threads: 128, Addr: step<<8 | uint64(g), At: time.Duration(step)})
-			}
-		}
-	}
-	assemble.CheckRoom(t, a)
-	graphs, _, _ := assemble.Open(a)
-	if partial, _ := a.Dropped(); partial == 0 || graphs == 0 {
-		t.Errorf("%d graphs were dropped and %d are open: there was room for some", partial, graphs)
-	}
-}
+// thrown is a receiver that keeps nothing.
+type thrown struct{}
+
+func (thrown) Graph(*optrace.Graph) {}
+func (thrown) Call(*optrace.Call)   {}

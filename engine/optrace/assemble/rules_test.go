@@ -521,18 +521,6 @@ func TestCriticalPathOfUnevenLanes(t *testing.T) {
 	}
 }
 
-// A target with 500 threads, new ones for each graph.
-func TestFiveHundredThreads(t *testing.T) {
-	s := scene{seed: 1, contexts: 1, rounds: 30, ubatches: 1, lanes: 500, nodes: 3, prompt: 8, dag: true, fresh: true}
-	m := s.make()
-	got, a := assembled(m.tables, m.events)
-	assemble.CheckRoom(t, a)
-	if partial, lost := a.Dropped(); partial != 0 || lost != 0 {
-		t.Errorf("%d partial graphs, %d events lost", partial, lost)
-	}
-	compareGraphs(t, got, m)
-}
-
 // TestCutCalls checks that a call without tokens is left out if its graph was cut by detached
 // probes, and is kept if the target's graphs are not recorded.
 func TestCutCalls(t *testing.T) {

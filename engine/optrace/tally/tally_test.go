@@ -363,26 +363,3 @@ func TestWithheld(t *testing.T) {
 		t.Errorf("phases: %+v", s.Phases)
 	}
 }
-
-// BenchmarkTally adds a graph of 400 operators on four threads.
-func BenchmarkTally(b *testing.B) {
-	m := newModel()
-	refs := m.decoder(25, 1, 256)[:400]
-	g := run(refs, 4, 0, func(k, l int) time.Duration { return time.Duration(1000 + 37*k + l) })
-	g.Phase, g.Tokens, g.Call = optrace.PhaseDecode, 1, 0
-	tally := New(m.tables)
-	b.ReportAllocs()
-	for b.Loop() {
-		tally.Graph(g)
-	}
-}
-
-// BenchmarkSummary computes the summary of such graphs.
-func BenchmarkSummary(b *testing.B) {
-	m := newModel()
-	tally := New(m.tables)
-	decodes(tally, m.decoder(25, 1, 256), 1000, 4, 0, time.Microsecond)
-	for b.Loop() {
-		tally.Summary(Settings{})
-	}
-}
