@@ -260,6 +260,12 @@ func TestE2ESetuidTarget(t *testing.T) {
 	}
 }
 
+// whole is a receiver that keeps graphs.
+type whole []*optrace.Graph
+
+func (w *whole) Graph(g *optrace.Graph) { *w = append(*w, g) }
+func (w *whole) Call(*optrace.Call)     {}
+
 // With a ring that is far too small, no graph without all of its operators is passed on.
 func TestE2ELossesTearGraphs(t *testing.T) {
 	b := build(t)

@@ -90,16 +90,6 @@ func ids(findings []optrace.Finding) []string {
 	return out
 }
 
-func TestHealthyTraceHasNoFinding(t *testing.T) {
-	findings, advice := Diagnose(healthy())
-	if len(findings) != 0 {
-		t.Errorf("a healthy trace: %+v", findings)
-	}
-	if advice.Finding != "" || !strings.HasPrefix(advice.Do, "Change nothing") || advice.Gain.OK {
-		t.Errorf("the advice for it: %+v", advice)
-	}
-}
-
 func stolen(s *optrace.Summary) {
 	lanes(s, func(lane int, t *optrace.ThreadRow) {
 		t.Busy, t.Sync, t.Off, t.Preempted = stat.Some(0.6), stat.Some(0.38), stat.Some(0.01), stat.Some(0.005)
@@ -334,6 +324,7 @@ func TestFindings(t *testing.T) {
 		{"a few events lost", func(s *optrace.Summary) { s.Coverage.Dropped = 2e4 }, nil},
 		{"a short trace with two partial graphs", func(s *optrace.Summary) { s.Coverage.Graphs = 21 }, nil},
 
+		{"a healthy trace", func(*optrace.Summary) {}, nil},
 		{"nothing at all", func(s *optrace.Summary) { *s = optrace.Summary{} }, nil},
 		{"too short", func(s *optrace.Summary) { reads(s, 38e9); decodeOf(s).Graph.Count = 10 }, nil},
 	}

@@ -65,57 +65,6 @@ func TestBoundOfRoofline(t *testing.T) {
 	}
 }
 
-// TestMatmulAndAttention classifies a prefill of 512 tokens, whose matmuls are compute-bound,
-// and a decode over a long cache, whose attention is memory-bound.
-func TestMatmulAndAttention(t *testing.T) {
-	m := newModel()
-	tally := New(m.tables)
-	roof := optrace.Peak{BytesPerSecond: 20e9, FlopsPerSecond: 100e9, From: "measured"}
-	// Every operator takes half as long again as the peak allows.
-	near := func(refs []uint32) func(int, int) time.Duration {
-		return func(step, _ int) time.Duration {
-			c := optrace.CostOf(m.tables, m.tables.Operator(refs[step]), optrace.ExpertChoice{})
-			moving, computing := roof.TimesOf(optrace.Work{Bytes: c.Bytes(), Flops: c.Flops})
-			return time.Duration(1.5e9*moving.Max(computing).V) + 1
-		}
-	}
-	prompt, token := m.decoder(2, 512, 512), m.decoder(2, 1, 65536)
-	prefill := run(prompt, 1, 0, near(prompt))
-	prefill.Phase, prefill.Tokens = optrace.PhasePrefill, 512
-	tally.Graph(prefill)
-	decode := run(token, 1, prefill.End, near(token))
-	decode.Phase, decode.Tokens = optrace.PhaseDecode, 1
-	tally.Graph(decode)
-	s := tally.Summary(Settings{Peak: roof})
-	seen := map[string]optrace.Bound{}
-	for _, k := range s.Kinds {
-		if k.BoundFrom != optrace.FromRoofline {
-			t.Errorf("%s: bound from %q", k.Op, k.BoundFrom)
-		}
-		seen[k.Phase+" "+k.Op+" "+k.Type] = k.Bound
-	}
-	for what, want := range map[string]optrace.Bound{"prefill MUL_MAT q4_0": optrace.BoundCompute, "decode MUL_MAT q4_0": optrace.BoundMemory, "decode FLASH_ATTN_EXT ": optrace.BoundMemory, "decode ADD ": optrace.BoundMemory} {
-		if seen[what] != want {
-			t.Errorf("%s: %q, want %q", what, seen[what], want)
-		}
-	}
-	// The same from counters, which take precedence over the roofline.
-	for l := range decode.Threads {
-		for k := range decode.Threads[l].Spans {
-			c := &optrace.Counted{Have: 7}
-			c.Value[optrace.Instructions], c.Value[optrace.Cycles], c.Value[optrace.LLCMisses] = 3000, 1000, 1
-			decode.Threads[l].Spans[k].Counters = c
-		}
-	}
-	tally = New(m.tables)
-	tally.Graph(decode)
-	for _, k := range tally.Summary(Settings{Peak: s.Peak}).Kinds {
-		if k.Bound != optrace.BoundCompute || k.BoundFrom != optrace.FromCounters || k.IPC.V != 3 {
-			t.Errorf("%s: %q from %q, IPC %v", k.Op, k.Bound, k.BoundFrom, k.IPC)
-		}
-	}
-}
-
 // TestFasterThanMemory has an operator whose operands come from caches, to which the memory's
 // peak does not apply.
 func TestFasterThanMemory(t *testing.T) {

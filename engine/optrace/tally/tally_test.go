@@ -1,11 +1,9 @@
 package tally
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -314,37 +312,6 @@ func TestLimits(t *testing.T) {
 	}
 	if math.Abs(sum-1) > 1e-9 || s.Kinds[0].Op != others || len(s.Gaps) == 0 {
 		t.Errorf("shares %v, first %q, gaps %v", sum, s.Kinds[0].Op, s.Gaps)
-	}
-}
-
-// TestDocument checks that unknown values are null, and that lists are never null.
-func TestDocument(t *testing.T) {
-	b, err := json.Marshal(New(&optrace.Tables{}).Summary(Settings{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{`"phases":[]`, `"kinds":[]`, `"experts":null`, `"operators_of_graph_ratio":null`, `"gaps":[]`, `"tokens":[]`} {
-		if !strings.Contains(string(b), want) {
-			t.Errorf("no %s in %s", want, b)
-		}
-	}
-	m := newModel()
-	tally := New(m.tables)
-	decodes(tally, m.decoder(2, 1, 256), 3, 2, 0, time.Microsecond)
-	s := tally.Summary(Settings{})
-	if b, err = json.Marshal(s); err != nil {
-		t.Fatal(err)
-	}
-	var back optrace.Summary
-	if err := json.Unmarshal(b, &back); err != nil {
-		t.Fatal(err)
-	}
-	again, err := json.Marshal(&back)
-	if err != nil || string(again) != string(b) {
-		t.Errorf("%v: read back it is another document:\n%s\n%s", err, b, again)
-	}
-	if !strings.Contains(string(b), `"first_token":null`) || !strings.Contains(string(b), `"off_cpu_ratio":null`) {
-		t.Errorf("absent figures are not null: %s", b)
 	}
 }
 
