@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -229,10 +230,17 @@ func decodeStrict(line []byte, into any) error {
 }
 
 // parseEvent parses the line of an event.
-func parseEvent(line []byte) (optrace.Event, error) {
-	var e optrace.Event
-	s := eventScanner{rest: line}
-	e.Kind = s.kind()
+func parseEvent(line []byte) (e optrace.Event, err error) {
+	begun, opened := bytes.CutPrefix(line, []byte(`["`))
+	word, rest, closed := bytes.Cut(begun, []byte{'"'})
+	if !opened || !closed {
+		return e, errors.New("part 1 of the event is no kind")
+	}
+	var known bool
+	if e.Kind, known = optrace.ParseKind(string(word)); !known {
+		return e, fmt.Errorf("part 1 of the event is %.20q, an unknown kind", word)
+	}
+	s := eventScanner{rest: rest, part: 1}
 	e.At = time.Duration(s.integer(0, math.MaxInt64))
 	e.PID = int32(s.integer(math.MinInt32, math.MaxInt32))
 	e.TID = int32(s.integer(math.MinInt32, math.MaxInt32))
@@ -242,106 +250,65 @@ func parseEvent(line []byte) (optrace.Event, error) {
 	e.Ref = uint32(s.integer(0, math.MaxUint32))
 	e.Thread = uint16(s.integer(0, math.MaxUint16))
 	e.Threads = uint16(s.integer(0, math.MaxUint16))
-	s.close()
+	if s.err == nil && string(s.rest) != "]" {
+		s.err = fmt.Errorf("after part %d of the event there is %.20q", s.part, s.rest)
+	}
 	return e, s.err
 }
 
-// eventScanner parses the parts of an event one by one. After the end or an error all parts are
-// zero.
+// eventScanner parses the numbers of an event one by one. After the last one or an error all
+// are zero.
 type eventScanner struct {
-	rest  []byte
-	field int
-	ended bool
-	err   error
+	rest []byte
+	part int
+	err  error
 }
 
-func (s *eventScanner) fail(why string) {
-	if s.err == nil {
-		s.err = fmt.Errorf("part %d of the event %s", s.field, why)
+// next returns the text of the next number, false if there is none.
+func (s *eventScanner) next() (text []byte, ok bool) {
+	if s.err != nil || len(s.rest) == 0 || s.rest[0] != ',' {
+		return nil, false
 	}
-	s.ended = true
+	s.part++
+	text = s.rest[1:]
+	if end := bytes.IndexAny(text, ",]"); end >= 0 {
+		text = text[:end]
+	}
+	s.rest = s.rest[1+len(text):]
+	return text, true
 }
 
-func (s *eventScanner) kind() optrace.Kind {
-	s.field = 1
-	begun, opened := bytes.CutPrefix(s.rest, []byte(`["`))
-	word, rest, closed := bytes.Cut(begun, []byte{'"'})
-	if !opened || !closed {
-		s.fail("is no kind")
-		return optrace.KindNone
+// note keeps why a number cannot be used.
+func (s *eventScanner) note(err error) {
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		s.err = fmt.Errorf("part %d of the event is out of its range", s.part)
+	case err != nil:
+		s.err = fmt.Errorf("part %d of the event is no whole number", s.part)
 	}
-	k, ok := optrace.ParseKind(string(word))
-	if !ok {
-		s.fail(fmt.Sprintf("is %.20q, an unknown kind", word))
-		return optrace.KindNone
-	}
-	s.rest = rest
-	return k
-}
-
-// more advances to the next part, and reports whether there is one.
-func (s *eventScanner) more() bool {
-	if s.ended || len(s.rest) == 0 || s.rest[0] != ',' {
-		s.ended = true
-		return false
-	}
-	s.field++
-	s.rest = s.rest[1:]
-	return true
 }
 
 // unsigned parses the next part as an unsigned integer, 0 if there is none.
 func (s *eventScanner) unsigned() uint64 {
-	if !s.more() {
+	text, ok := s.next()
+	if !ok {
 		return 0
 	}
-	return s.digits()
-}
-
-func (s *eventScanner) digits() uint64 {
-	var v uint64
-	n := 0
-	for ; n < len(s.rest) && s.rest[n] >= '0' && s.rest[n] <= '9'; n++ {
-		d := uint64(s.rest[n] - '0')
-		if v > (math.MaxUint64-d)/10 {
-			s.fail("is too large")
-			return 0
-		}
-		v = v*10 + d
-	}
-	if n == 0 {
-		s.fail("is no whole number")
-		return 0
-	}
-	s.rest = s.rest[n:]
+	v, err := strconv.ParseUint(string(text), 10, 64)
+	s.note(err)
 	return v
 }
 
 // integer parses the next part as an integer within limits, 0 if there is none.
 func (s *eventScanner) integer(low, high int64) int64 {
-	if !s.more() {
+	text, ok := s.next()
+	if !ok {
 		return 0
 	}
-	negative := len(s.rest) > 0 && s.rest[0] == '-'
-	if negative {
-		s.rest = s.rest[1:]
+	v, err := strconv.ParseInt(string(text), 10, 64)
+	if err == nil && (v < low || v > high) {
+		err = strconv.ErrRange
 	}
-	v := s.digits()
-	switch {
-	case s.err != nil:
-		return 0
-	case negative && v > -uint64(low), !negative && v > uint64(high):
-		s.fail("is out of its range")
-		return 0
-	case negative:
-		return -int64(v)
-	}
-	return int64(v)
-}
-
-// close sets an error if anything is left of the line.
-func (s *eventScanner) close() {
-	if s.err == nil && (len(s.rest) != 1 || s.rest[0] != ']') {
-		s.err = fmt.Errorf("after part %d of the event there is %.20q", s.field, s.rest)
-	}
+	s.note(err)
+	return v
 }
