@@ -9,7 +9,7 @@ type LiveGraph struct {
 	Tokens   int
 	Time     time.Duration
 	Threads  []LiveThread
-	MedianOf int // number of complete decode graphs that this is the median of, 0 for a single graph
+	MedianOf int // number of complete decode graphs that this is the median of
 }
 
 // LiveThread is one compute thread of a [LiveGraph].

@@ -13,15 +13,14 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
-// WriteOperators writes a recording of operators as a trace, with its graphs and calls, which
-// are assembled from its events if both are nil. The target is one group with tracks for its
-// calls and its graphs, and for each compute thread a track of its operators with the waits
-// inside them, and one of its kernel events. Tokens per second, bytes per second and counters
-// are counter tracks.
+// WriteOperators writes a recording of operators as a trace. The target is one group with
+// tracks for its calls and its graphs, and for each compute thread a track of its operators
+// with the waits inside them, and one of its kernel events. Tokens per second, bytes per second
+// and counters are counter tracks.
 //
 // Graphs that were computed concurrently, by several contexts, have tracks of their own, so
 // that nothing on a track overlaps.
-func WriteOperators(w io.Writer, r *optrace.Recording, graphs []*optrace.Graph, calls []*optrace.Call) error {
+func WriteOperators(w io.Writer, r *optrace.Recording) error {
 	t := r.Tables
 	if t == nil {
 		t = &optrace.Tables{}
@@ -31,10 +30,12 @@ func WriteOperators(w io.Writer, r *optrace.Recording, graphs []*optrace.Graph, 
 		sorted.Events = slices.SortedStableFunc(slices.Values(r.Events), byMoment)
 		r = &sorted
 	}
-	if graphs == nil && calls == nil {
-		graphs, calls = assembled(r, t)
+	var all assembly
+	assemble.Replay(r, t, &all)
+	first := r.Begin
+	if len(r.Events) > 0 {
+		first = min(first, r.Events[0].At)
 	}
-	first := earliestOf(r, graphs, calls)
 	p := &operatorPainter{painter: &painter{shift: -first}, t: t, r: r}
 	var missing []string
 	for _, g := range r.Gaps {
@@ -45,10 +46,10 @@ func WriteOperators(w io.Writer, r *optrace.Recording, graphs []*optrace.Graph, 
 		Text("dropped_events", fmt.Sprint(r.Dropped)), Text("left_out_events", fmt.Sprint(r.LeftOut)), Text("not_known", strings.Join(missing, "; ")))
 	p.pid = p.group(targetName(&r.Target))
 	p.groupEvents()
-	p.calls(calls)
-	p.graphs(graphs)
-	p.rates(calls)
-	p.work(graphs)
+	p.calls(all.calls)
+	p.graphs(all.graphs)
+	p.rates(all.calls)
+	p.work(all.graphs)
 	p.disk()
 	return p.Close()
 }
@@ -74,27 +75,6 @@ type assembly struct {
 
 func (a *assembly) Graph(g *optrace.Graph) { a.graphs = append(a.graphs, g) }
 func (a *assembly) Call(c *optrace.Call)   { a.calls = append(a.calls, c) }
-
-func assembled(r *optrace.Recording, t *optrace.Tables) ([]*optrace.Graph, []*optrace.Call) {
-	var all assembly
-	assemble.Replay(r, t, &all)
-	return all.graphs, all.calls
-}
-
-// earliestOf returns the earliest time of a recording.
-func earliestOf(r *optrace.Recording, graphs []*optrace.Graph, calls []*optrace.Call) time.Duration {
-	t := r.Begin
-	if len(r.Events) > 0 {
-		t = min(t, r.Events[0].At)
-	}
-	for _, g := range graphs {
-		t = min(t, g.Begin)
-	}
-	for _, c := range calls {
-		t = min(t, c.Begin)
-	}
-	return t
-}
 
 func targetName(t *optrace.Target) string {
 	name, _, _ := strings.Cut(strings.TrimSpace(t.Command), " ")

@@ -111,5 +111,5 @@ func (t *tracing) refused() *traced {
 	k := newCollector(t.source.Tables(), 0)
 	r := k.recording
 	r.Origin, r.Target, r.Observer, r.Gaps = time.Now(), t.source.Target(), t.observer, append(t.source.Gaps(), t.notes...)
-	return &traced{recording: r, newest: k.tally.Live, summary: k.summary(r, 0, 0, 0)}
+	return &traced{recording: r, summary: k.summary(r, 0, 0, 0)}
 }

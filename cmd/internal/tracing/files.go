@@ -15,7 +15,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render/dag"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
 	"github.com/rooftop-dev/rooftop/engine/optrace/tally"
 	tracepage "github.com/rooftop-dev/rooftop/engine/page/trace"
@@ -83,7 +82,7 @@ func (t *traced) document() *tracepage.Trace {
 }
 
 func (t *traced) chrome(w io.Writer) error {
-	return chrometrace.WriteOperators(w, t.recording, nil, nil)
+	return chrometrace.WriteOperators(w, t.recording)
 }
 
 func (t *traced) dot(w io.Writer) error {
@@ -96,11 +95,7 @@ func (t *traced) dot(w io.Writer) error {
 
 func (t *traced) html(w io.Writer) error {
 	page := &tracepage.Source{Trace: *t.document()}
-	graph := tally.MedianGraph(t.recording)
-	if len(graph.Threads) == 0 { // its events are no longer in memory
-		graph = t.newest()
-	}
-	if len(graph.Threads) > 0 {
+	if graph := tally.MedianGraph(t.recording); graph.MedianOf > 0 {
 		page.Graph = &graph
 	}
 	return render.HTML(w, tracepage.Document(page))
@@ -128,7 +123,7 @@ func (o *Options) showRecording(w *cli.World) error {
 		return err
 	}
 	o.applyCatalog(r)
-	t := &traced{recording: r, summary: tally.Analyze(r), newest: func() optrace.LiveGraph { return newestOf(r) }}
+	t := &traced{recording: r, summary: tally.Analyze(r)}
 	if t.saving, err = newSaving(o.save, o.owner()); err != nil {
 		return err
 	}
@@ -143,13 +138,6 @@ func (o *Options) showRecording(w *cli.World) error {
 		return cli.Exit(cli.ExitNothing) // the report has the reason
 	}
 	return nil
-}
-
-// newestOf returns the newest token graph of a recording.
-func newestOf(r *optrace.Recording) optrace.LiveGraph {
-	t := tally.New(r.Tables)
-	assemble.Replay(r, r.Tables, t)
-	return t.Live()
 }
 
 // maxRecording limits the compressed size of a recording.

@@ -92,7 +92,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 		return t.refused(), cli.Fail(cli.ExitNothing, fmt.Errorf("trace: %w", err))
 	}
 	most := 0
-	if t.o.chrome != "" {
+	if t.o.chrome != "" || t.o.html != "" {
 		most = maxKept
 	}
 	k := newCollector(t.source.Tables(), most)
@@ -126,7 +126,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 	if n := len(r.Events); n > 0 {
 		kept = r.Events[n-1].At
 	}
-	return &traced{recording: r, saving: t.save, newest: k.tally.Live, summary: k.summary(r, r.End-r.Begin, r.Begin, kept)}, nil
+	return &traced{recording: r, saving: t.save, summary: k.summary(r, r.End-r.Begin, r.Begin, kept)}, nil
 }
 
 // stopRecording ends a recording, and records why it is shorter than intended.

@@ -168,5 +168,4 @@ type traced struct {
 	recording *optrace.Recording
 	saving    *saving // of the recording; nil without one
 	summary   *optrace.Summary
-	newest    func() optrace.LiveGraph // newest graph of a token
 }

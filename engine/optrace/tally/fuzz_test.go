@@ -140,7 +140,7 @@ func FuzzTally(f *testing.F) {
 				t.Fatalf("%+v", k)
 			}
 		}
-		tally.Live()
+		tally.liveGraph(g)
 	})
 }
 

@@ -391,20 +391,6 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestLive checks the newest decode graph.
-func TestLive(t *testing.T) {
-	m := newModel()
-	tally := New(m.tables)
-	if g := tally.Live(); g.Threads != nil {
-		t.Errorf("before the first: %+v", g)
-	}
-	decodes(tally, m.decoder(2, 1, 256), 3, 2, time.Second, time.Microsecond)
-	g := tally.Live()
-	if g.Index != 2 || g.Phase != "decode" || len(g.Threads) != 2 || g.Threads[0].Spans[9].Op != "FLASH_ATTN_EXT" || g.Threads[0].Spans[0].Begin != time.Microsecond {
-		t.Errorf("got %+v", g)
-	}
-}
-
 // TestBoundedMemory computes graphs that are all different.
 func TestBoundedMemory(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 3))

@@ -75,7 +75,6 @@ type Tally struct {
 	backends backendSums
 	shapes   map[uint32]int // graphs by DAG
 	previous previousCalls
-	newest   *optrace.Graph // of decodes
 	levels   levelSums
 }
 
@@ -93,7 +92,7 @@ func New(t *optrace.Tables) *Tally {
 	}
 }
 
-// Graph adds a complete graph. Of decode graphs it keeps the newest.
+// Graph adds a complete graph.
 func (t *Tally) Graph(g *optrace.Graph) {
 	t.begin(g.Begin)
 	t.graphs++
@@ -123,7 +122,6 @@ func (t *Tally) Graph(g *optrace.Graph) {
 	t.addWithoutCall(&one, took)
 	if p == optrace.PhaseDecode {
 		t.critical.addGraph(t, g)
-		t.newest = g
 	}
 }
 

@@ -149,14 +149,10 @@ func TestOffTheCPUInABarrier(t *testing.T) {
 	}
 	tally := New(tables)
 	assemble.Replay(&optrace.Recording{Events: events}, tables, assemble.Graphs(func(g *optrace.Graph) {
-		if g.Index == 0 {
-			g.Phase = optrace.PhaseDecode
-			tally.Graph(g)
+		if got := tally.liveGraph(g).Threads[0].Spans[0]; got.Begin != 100 || got.End != 900 || got.Sync != 200 || got.Off != 350 {
+			t.Errorf("drawn as %+v, want 100 to 900, 200 of it waiting and 350 off the CPU", got)
 		}
 	}))
-	if got := tally.Live().Threads[0].Spans[0]; got.Begin != 100 || got.End != 900 || got.Sync != 200 || got.Off != 350 {
-		t.Errorf("drawn as %+v, want 100 to 900, 200 of it waiting and 350 off the CPU", got)
-	}
 }
 
 // TestPartsAreNotOfTwoDetails checks that the parts of a thread are of graphs with one detail:

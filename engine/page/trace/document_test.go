@@ -20,7 +20,7 @@ func TestPageSaysWhichGraphAndCallsItDraws(t *testing.T) {
 			t.Errorf("%q does not say %q", desc, want)
 		}
 	}
-	g := &optrace.LiveGraph{Index: 7, Phase: "decode", Tokens: 1, Time: time.Millisecond, Threads: []optrace.LiveThread{{}}}
+	g := &optrace.LiveGraph{Index: 7, Phase: "decode", Tokens: 1, Time: time.Millisecond, MedianOf: 156, Threads: []optrace.LiveThread{{}}}
 	lanes := func() string {
 		s := Lanes(g)
 		if len(s.Nodes) != 1 {
@@ -28,8 +28,6 @@ func TestPageSaysWhichGraphAndCallsItDraws(t *testing.T) {
 		}
 		return s.Nodes[0].(*page.Timeline).Desc
 	}
-	holds(lanes(), "the newest one")
-	g.MedianOf = 156
 	holds(lanes(), "the median by time of 156 whole graphs")
 	b := builder{&optrace.Summary{Tokens: []optrace.TokenRow{{Phase: "decode", Time: time.Millisecond}, {Phase: "decode", Time: 2 * time.Millisecond}}}}
 	b.s.Coverage.Calls = 2

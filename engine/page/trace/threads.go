@@ -91,10 +91,7 @@ func Lanes(g *optrace.LiveGraph) page.Section {
 	if g == nil || g.Time <= 0 || len(g.Threads) == 0 {
 		return out
 	}
-	which := "the newest one"
-	if g.MedianOf > 0 {
-		which = "the median by time of " + figure.Counted(g.MedianOf, "whole graph") + " in the recording"
-	}
+	which := "the median by time of " + figure.Counted(g.MedianOf, "whole graph") + " in the recording"
 	out.Note = fmt.Sprintf("graph %s, %s", figure.Whole(float64(g.Index)), figure.Duration(g.Time))
 	t := &page.Timeline{
 		ID: "timeline", Total: g.Time, States: [3]string{"computes", "waits for others", "off the CPU"},
