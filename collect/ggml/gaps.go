@@ -1,8 +1,6 @@
 package ggml
 
 import (
-	"slices"
-
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -19,13 +17,6 @@ next:
 		}
 		g.all = append(g.all, m)
 	}
-}
-
-// drop removes gaps that were added.
-func (g *gaps) drop(gone ...optrace.Gap) {
-	g.all = slices.DeleteFunc(g.all, func(have optrace.Gap) bool {
-		return slices.ContainsFunc(gone, func(m optrace.Gap) bool { return m.What == have.What })
-	})
 }
 
 func (g *gaps) list() []optrace.Gap { return append([]optrace.Gap(nil), g.all...) }

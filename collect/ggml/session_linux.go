@@ -57,7 +57,6 @@ type Session struct {
 	handed   bool  // the last Next returned the remaining events
 	lost     int64 // as counted by the programs
 	hookSeen bool
-	copies   copies
 	again    time.Duration // until when a runtime is searched after an exec, 0 if it is not
 	nextLook time.Duration
 	files    string        // mapped files with code at the last check
@@ -110,7 +109,6 @@ func (s *Session) open() error {
 		return s.explain(err)
 	}
 	s.gaps.add(r.Gaps...)
-	s.copies.watch(monotonic())
 	return s.SetDetail(optrace.DetailToken)
 }
 
@@ -366,9 +364,6 @@ func (s *Session) check() error {
 		s.end = io.EOF
 		return nil
 	}
-	if err := s.checkCopies(now); err != nil {
-		return err
-	}
 	if err := s.checkHook(); err != nil {
 		return err
 	}
@@ -408,18 +403,6 @@ func (s *Session) checkHook() error {
 	}
 	s.gaps.add(optrace.Gap{What: "some operators", Why: why + "; now " + s.target.Hook + " is probed, which misses some operators"})
 	return nil
-}
-
-// checkCopies switches to another copy of GGML in the target if this one computes nothing.
-func (s *Session) checkCopies(now time.Duration) error {
-	others := s.runtime.Others
-	if s.runtime.PID == 0 || len(others) == 0 || !s.copies.shouldSwitch(now, s.decoder.graphs+s.decoder.calls > 0) {
-		return nil
-	}
-	s.gaps.drop(s.runtime.Gaps...)
-	err := s.switchRuntime(others[0])
-	s.copies.watch(monotonic())
-	return err
 }
 
 // lowerHook returns a runtime with the next lower hook in place of its own, false if there is

@@ -7,7 +7,6 @@ type Edge struct {
 	From int
 	Leaf bool
 	To   int // index of the node that uses it
-	Slot int // which source of To it is, -1 for a view
 	// View reports whether To's memory is a part of From's. A view also has an edge as a
 	// source, which this one does not replace.
 	View bool
@@ -33,20 +32,20 @@ func origins(d *DAG) map[uint64]origin {
 	return at
 }
 
-// Edges returns all edges of a DAG, ordered by the node that they lead to and by slot, a view's
-// edge last. Sources that could not be read have no edge.
+// Edges returns all edges of a DAG, ordered by the node that they lead to and by source, a
+// view's edge last. Sources that could not be read have no edge.
 func Edges(d *DAG) []Edge {
 	var list []Edge
 	at := origins(d)
 	for to := range d.Nodes {
 		n := &d.Nodes[to]
-		for slot, addr := range n.Sources {
+		for _, addr := range n.Sources {
 			if o, ok := at[addr]; ok {
-				list = append(list, Edge{From: o.index, Leaf: o.leaf, To: to, Slot: slot})
+				list = append(list, Edge{From: o.index, Leaf: o.leaf, To: to})
 			}
 		}
 		if o, ok := at[n.View]; ok {
-			list = append(list, Edge{From: o.index, Leaf: o.leaf, To: to, Slot: -1, View: true})
+			list = append(list, Edge{From: o.index, Leaf: o.leaf, To: to, View: true})
 		}
 	}
 	return list

@@ -20,15 +20,15 @@ func attention() DAG {
 
 func TestEdges(t *testing.T) {
 	want := []Edge{
-		{From: 0, Leaf: true, To: 0, Slot: 0},
-		{From: 1, Leaf: true, To: 0, Slot: 1},
-		{From: 0, To: 1, Slot: 0},
-		{From: 0, To: 1, Slot: -1, View: true},
-		{From: 1, To: 2, Slot: 0},
-		{From: 0, Leaf: true, To: 2, Slot: 1},
-		{From: 2, To: 3, Slot: 0},
-		{From: 2, To: 3, Slot: 1},
-		{From: 0, Leaf: true, To: 3, Slot: -1, View: true},
+		{From: 0, Leaf: true, To: 0},
+		{From: 1, Leaf: true, To: 0},
+		{From: 0, To: 1},
+		{From: 0, To: 1, View: true},
+		{From: 1, To: 2},
+		{From: 0, Leaf: true, To: 2},
+		{From: 2, To: 3},
+		{From: 2, To: 3},
+		{From: 0, Leaf: true, To: 3, View: true},
 	}
 	d := attention()
 	got := Edges(&d)

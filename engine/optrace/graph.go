@@ -27,11 +27,9 @@ type Call struct {
 	Tokens int // of the batch; 0 unknown
 	TID    int32
 	Begin  time.Duration
+	// End is that of its last graph if the end of the call was not seen, 0 if it computed none.
 	End    time.Duration
-	// Inferred reports whether the end of the call was not seen: End is then that of its last
-	// graph, 0 if it computed none.
-	Inferred bool
-	Graphs   []int // indices of its complete graphs
+	Graphs []int // indices of its complete graphs
 }
 
 // Graph is one complete computation of a graph. Partial ones (events lost, begun before the

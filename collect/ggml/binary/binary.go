@@ -107,8 +107,6 @@ type Runtime struct {
 	Lower []Place
 	// Model is the path of the mapped GGUF file, "" if unknown.
 	Model string
-	// Others are other copies of GGML in the same process, each with files of its own.
-	Others []*Runtime
 	// Gaps are what could not be read, with the reasons.
 	Gaps []optrace.Gap
 }

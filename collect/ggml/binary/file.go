@@ -228,8 +228,8 @@ const (
 	roleProgram = "program"
 )
 
-// newRuntimes reads the runtimes in some files, each with the others in [Runtime.Others]. If
-// two files have the same part of a runtime, the first counts.
+// newRuntimes reads the runtimes in some files, each with a gap for every other one. If two
+// files have the same part of a runtime, the first counts.
 func newRuntimes(sources []source) ([]*Runtime, error) {
 	var parts []part
 	var gaps []optrace.Gap
@@ -258,9 +258,10 @@ func newRuntimes(sources []source) ([]*Runtime, error) {
 		found = append(found, r)
 	}
 	for i, r := range found {
-		r.Others = slices.Concat(found[i+1:], found[:i])
-		for _, other := range r.Others {
-			r.Gaps = append(r.Gaps, secondCopy(other.Images[0].Path, r.Images[0].Path))
+		for _, other := range slices.Concat(found[i+1:], found[:i]) {
+			gap := secondCopy(other.Images[0].Path, r.Images[0].Path)
+			gap.Next += ": --file " + other.Images[0].Path + " traces it"
+			r.Gaps = append(r.Gaps, gap)
 		}
 	}
 	return found, nil

@@ -11,7 +11,6 @@ import (
 const (
 	maxNames    = 512
 	maxTypes    = 256
-	maxUnnamed  = 8    // consecutive numbers of removed formats without a name
 	maxBlock    = 4096 // elements; the largest is 256
 	maxBytes    = 1 << 16
 	maxNameText = 64

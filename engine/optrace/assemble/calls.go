@@ -61,7 +61,7 @@ func (b *callBook) end(th *thread, at time.Duration) {
 
 // inferEnd ends a call whose end was not seen with its last graph.
 func (b *callBook) inferEnd(th *thread) {
-	th.call.End, th.call.Inferred = th.call.ended, true
+	th.call.End = th.call.ended
 	b.deliver(th)
 }
 

@@ -213,15 +213,15 @@ func TestCalls(t *testing.T) {
 		"one that threw, and one after it": {
 			events: at(call(optrace.CallDecode, 9), call(optrace.CallDecode, 1), begin(1, 0xa), end(1), ends),
 			calls: []optrace.Call{
-				{Kind: optrace.CallDecode, Phase: optrace.PhasePrefill, Tokens: 9, Begin: 10, Inferred: true},
+				{Kind: optrace.CallDecode, Phase: optrace.PhasePrefill, Tokens: 9, Begin: 10},
 				{Index: 1, Kind: optrace.CallDecode, Phase: optrace.PhaseDecode, Tokens: 1, Begin: 20, End: 50, Graphs: []int{0}},
 			},
 		},
 		"ends that are not probed": {
 			events: at(call(optrace.CallDecode, 1), begin(1, 0xa), end(1), call(optrace.CallEncode, 5), begin(1, 0xa), end(1)),
 			calls: []optrace.Call{
-				{Kind: optrace.CallDecode, Phase: optrace.PhaseDecode, Tokens: 1, Begin: 10, End: 30, Inferred: true, Graphs: []int{0}},
-				{Index: 1, Kind: optrace.CallEncode, Phase: optrace.PhaseEncode, Tokens: 5, Begin: 40, End: 60, Inferred: true, Graphs: []int{1}},
+				{Kind: optrace.CallDecode, Phase: optrace.PhaseDecode, Tokens: 1, Begin: 10, End: 30, Graphs: []int{0}},
+				{Index: 1, Kind: optrace.CallEncode, Phase: optrace.PhaseEncode, Tokens: 5, Begin: 40, End: 60, Graphs: []int{1}},
 			},
 		},
 		"one that goes on at the end": {

@@ -140,9 +140,7 @@ func (m *maker) context(c int) {
 			call.End = at
 			at += m.between(200, 1000)
 		}
-		if m.noCallEnds {
-			call.Inferred = true
-		} else {
+		if !m.noCallEnds {
 			call.End = at
 			m.emit(optrace.Event{At: at, Kind: optrace.CallEnd, TID: main})
 		}
