@@ -59,7 +59,6 @@ type Decoder struct {
 	fits, misfits  int64 // tensors that fit the layout, and that do not
 	withheld       string
 	malformed      int64         // invalid records
-	execs          int64         // times that the target became another program
 	newestRecorded time.Duration // processOf the last record
 	newest         time.Duration // processOf all records
 	scratch        []byte
@@ -178,7 +177,6 @@ func (d *Decoder) fill(e *optrace.Event, h *header, payload []byte) bool {
 		optrace.PageFault, optrace.BlockIOBegin, optrace.BlockIOEnd, optrace.CPUTaken:
 		e.Addr, e.N = h.addr, h.n
 	case optrace.TargetExec:
-		d.execs++
 	default:
 		d.malformed++
 		return false

@@ -450,8 +450,7 @@ func TestE2ETargetEndsBeforeMore(t *testing.T) {
 	}
 }
 
-// A target that executes the same program again is followed; one that executes another program
-// ends the trace with an error.
+// A target that executes a program, be it the same, is said to: its trace ends then.
 func TestE2ETargetExecs(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)
@@ -459,35 +458,8 @@ func TestE2ETargetExecs(t *testing.T) {
 	k.decode(t, 1, 1, 1, 0)
 	k.order(t, "exec "+b.program)
 	k.expect(t, "ready")
-	first := drained(t, s)
-	if len(of(first, optrace.TargetExec)) != 1 {
-		t.Errorf("%+v", first)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	var again []optrace.Event
-	for len(of(again, optrace.OpBegin)) < 4 {
-		k.decode(t, 1, 5, 1, 0)
-		more, err := s.Next(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again = append(again, more...)
-	}
-	if got := text(s.Tables(), of(again, optrace.OpBegin)[0]); got != sequence[1] {
-		t.Error(got)
-	}
-	s.patience = 0
-	k.order(t, "exec /bin/cat")
-	for {
-		_, err := s.Next(ctx)
-		if err == nil {
-			continue
-		}
-		if !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), "/bin/cat") {
-			t.Error(err)
-		}
-		break
+	if events := drained(t, s); len(of(events, optrace.TargetExec)) != 1 {
+		t.Errorf("%+v", events)
 	}
 }
 

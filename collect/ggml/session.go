@@ -34,9 +34,6 @@ var ErrPrivileges = errors.New("not permitted")
 // ErrEnded is wrapped by [Open] and [Session.SetDetail] if the target has ended.
 var ErrEnded = errors.New("it ended before all probes were attached")
 
-// ErrGone is wrapped by [Session.Next] if the target became a program without a GGML runtime.
-var ErrGone = errors.New("the target became another program")
-
 // ringSize returns the size of the ring buffer in bytes, within limits and rounded up.
 func (o *Options) ringSize() int {
 	size := o.Ring

@@ -57,11 +57,9 @@ type Session struct {
 	handed   bool  // the last Next returned the remaining events
 	lost     int64 // as counted by the programs
 	hookSeen bool
-	again    time.Duration // until when a runtime is searched after an exec, 0 if it is not
 	nextLook time.Duration
-	files    string        // mapped files with code at the last check
-	patience time.Duration // how long a runtime is searched after an exec
-	end      error         // what Next returns after the last event
+	files    string // mapped files with code at the last check
+	end      error  // what Next returns after the last event
 	closed   bool
 }
 
@@ -72,7 +70,7 @@ func Open(r *layouts.Runtime, o Options) (*Session, error) {
 	if err := permitted(); err != nil {
 		return nil, err
 	}
-	s := &Session{runtime: r, options: o, means: meansOf(r.PID, o.Single), whole: true, patience: lookAgainFor}
+	s := &Session{runtime: r, options: o, means: meansOf(r.PID, o.Single), whole: true}
 	s.decoder = newDecoder(r.Layout, r.Names, nil) // first, because Close needs it if open fails
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -355,10 +353,6 @@ func (s *Session) check() error {
 	}
 	s.checked = now
 	s.reportLosses(now)
-	if s.decoder.execs > 0 {
-		s.decoder.execs = 0
-		return s.becameAnother()
-	}
 	if s.process.ended() {
 		s.decoder.out.add(optrace.Event{At: monotonic(), Kind: optrace.TargetExit, PID: int32(s.runtime.PID)})
 		s.end = io.EOF

@@ -18,12 +18,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// lookAgainEvery is how often a process that has not mapped all of a runtime yet is checked,
-// and lookAgainFor how long one that became another program has to map it.
-const (
-	lookAgainEvery = 500 * time.Millisecond
-	lookAgainFor   = 10 * time.Second
-)
+// lookAgainEvery is how often a process that has not mapped all of a runtime yet is checked.
+const lookAgainEvery = 500 * time.Millisecond
 
 // processHandle refers to a process, whose end it shows even if the PID is reused.
 type processHandle struct{ fd int }
@@ -76,41 +72,20 @@ func OwnPID() int {
 	return os.Getpid()
 }
 
-// becameAnother handles a target that executed another program: it detaches, and looks for a
-// runtime for some time.
-func (s *Session) becameAnother() error {
-	pid := s.runtime.PID
-	if pid == 0 {
-		return nil // probed by file: the next process counts too
-	}
-	if err := s.unloadRuntime(); err != nil {
-		return err
-	}
-	s.decoder.forgetAll()
-	s.again = monotonic() + s.patience
-	return nil
-}
-
-// checkLate looks for what a process maps late: a runtime after it became another program, or
-// the library with the operators.
+// checkLate looks for a library with the operators that a process maps late.
 func (s *Session) checkLate(now time.Duration) error {
-	if s.runtime.PID == 0 || now < s.nextLook || s.again == 0 && s.runtime.Hook != binary.PointGraph {
+	if s.runtime.PID == 0 || now < s.nextLook || s.runtime.Hook != binary.PointGraph {
 		return nil
 	}
 	s.nextLook = now + lookAgainEvery
 	files := mappedFiles(s.runtime.PID)
-	if s.again == 0 && files == s.files {
+	if files == s.files {
 		return nil
 	}
 	s.files = files
 	r, err := binary.FromProcess(s.runtime.PID)
-	if err == nil && (s.again != 0 || r.Hook != binary.PointGraph) {
-		s.again = 0
+	if err == nil && r.Hook != binary.PointGraph {
 		return s.switchRuntime(r)
-	}
-	if s.again != 0 && now >= s.again {
-		s.end = fmt.Errorf("%w: process %d executed %s, which had not loaded a GGML runtime after %v; trace it again once it has",
-			ErrGone, s.runtime.PID, command(s.runtime.PID), s.patience)
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/collect/ggml"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -114,8 +113,6 @@ func (t *tracing) drain(ctx context.Context, take func([]optrace.Event), enough 
 	switch {
 	case errors.Is(err, io.EOF) && !t.ended():
 		t.end = t.name() + " ended"
-	case errors.Is(err, ggml.ErrGone) && !t.ended():
-		t.end = err.Error()
 	case err != nil && ctx.Err() == nil && !t.ended():
 		return fmt.Errorf("trace: %w", err)
 	}
