@@ -11,10 +11,10 @@ import (
 )
 
 // graphs draws the graphs and, below them, what each compute thread did for them.
-func (p *operatorPainter) graphs(graphs []*optrace.Graph) {
+func (p *painter) graphs(graphs []*optrace.Graph) {
 	rows := intoRows(graphs, func(g *optrace.Graph) (from, to time.Duration) { return g.Begin, g.End })
 	for n, row := range rows {
-		on := p.track(p.pid, rowName("graphs", n), orderGraphs+n)
+		on := p.track(rowName("graphs", n), orderGraphs+n)
 		lanes := 0
 		for _, g := range row {
 			p.span(on, "graph", fmt.Sprintf("%s graph %d", g.Phase, g.Index), g.Begin, g.End,
@@ -30,10 +30,10 @@ func (p *operatorPainter) graphs(graphs []*optrace.Graph) {
 
 // lane draws one compute thread of a row of graphs: its operators on a track, and its kernel
 // events on another if there are any.
-func (p *operatorPainter) lane(row []*optrace.Graph, n, lane int) {
+func (p *painter) lane(row []*optrace.Graph, n, lane int) {
 	name := rowName(fmt.Sprintf("lane %d", lane), n)
 	order := orderLanes*(n+1) + 2*lane
-	on := p.track(p.pid, name, order)
+	on := p.track(name, order)
 	var kernel []piece
 	for _, g := range row {
 		if lane >= len(g.Threads) {
@@ -58,7 +58,7 @@ func (p *operatorPainter) lane(row []*optrace.Graph, n, lane int) {
 	if len(kernel) == 0 {
 		return
 	}
-	below := p.track(p.pid, name+" off CPU", order+1)
+	below := p.track(name+" off CPU", order+1)
 	for _, x := range kernel {
 		p.span(below, x.category, x.name, x.from, x.to, x.args...)
 	}
@@ -92,7 +92,7 @@ func nested(list []piece, from, to time.Duration) []piece {
 }
 
 // operators returns the spans of a compute thread.
-func (p *operatorPainter) operators(g *optrace.Graph, l *optrace.Thread) []piece {
+func (p *painter) operators(g *optrace.Graph, l *optrace.Thread) []piece {
 	out := make([]piece, 0, len(l.Spans))
 	for i := range l.Spans {
 		s := &l.Spans[i]
@@ -101,7 +101,7 @@ func (p *operatorPainter) operators(g *optrace.Graph, l *optrace.Thread) []piece
 	return out
 }
 
-func (p *operatorPainter) spanName(s *optrace.Span) string {
+func (p *painter) spanName(s *optrace.Span) string {
 	op := p.t.Operator(s.Operator)
 	name := cmp.Or(op.Op, "operator")
 	for _, f := range op.Fused {
@@ -113,7 +113,7 @@ func (p *operatorPainter) spanName(s *optrace.Span) string {
 // mostOperands is the number of sources of an operator that are shown.
 const mostOperands = 4
 
-func (p *operatorPainter) spanArgs(g *optrace.Graph, s *optrace.Span) []Arg {
+func (p *painter) spanArgs(g *optrace.Graph, s *optrace.Span) []Arg {
 	op := p.t.Operator(s.Operator)
 	args := []Arg{Int("graph", int64(g.Index)), Int("cpu", int64(s.CPU))}
 	if op.Sub != "" {

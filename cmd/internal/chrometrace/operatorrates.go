@@ -25,7 +25,7 @@ var counterNames = []struct {
 const longestPause = time.Second
 
 // rates draws tokens per second, from the start of a call to that of the next.
-func (p *operatorPainter) rates(calls []*optrace.Call) {
+func (p *painter) rates(calls []*optrace.Call) {
 	calls = slices.DeleteFunc(slices.Clone(calls), func(c *optrace.Call) bool { return c.Tokens <= 0 })
 	slices.SortStableFunc(calls, func(a, b *optrace.Call) int { return cmp.Compare(a.Begin, b.Begin) })
 	for i, c := range calls {
@@ -37,16 +37,16 @@ func (p *operatorPainter) rates(calls []*optrace.Call) {
 		if until <= c.Begin {
 			continue
 		}
-		p.counter(p.pid, "tokens", "tokens/s", c.Begin, stat.Some(float64(c.Tokens)/(until-c.Begin).Seconds()))
+		p.counter("tokens", "tokens/s", c.Begin, stat.Some(float64(c.Tokens)/(until-c.Begin).Seconds()))
 		if pause {
-			p.counter(p.pid, "tokens", "tokens/s", until, stat.Some(0))
+			p.counter("tokens", "tokens/s", until, stat.Some(0))
 		}
 	}
 }
 
 // work draws rates over each graph: the bytes and operations of its operators by their shapes,
 // and the growth of counters.
-func (p *operatorPainter) work(graphs []*optrace.Graph) {
+func (p *painter) work(graphs []*optrace.Graph) {
 	graphs = slices.Clone(graphs)
 	slices.SortStableFunc(graphs, func(a, b *optrace.Graph) int { return cmp.Compare(a.Begin, b.Begin) })
 	costs := map[uint32]optrace.Cost{}
@@ -59,9 +59,9 @@ func (p *operatorPainter) work(graphs []*optrace.Graph) {
 			if !v.OK {
 				return
 			}
-			p.counter(p.pid, name, unit, g.Begin, v.Times(1/(g.End-g.Begin).Seconds()))
+			p.counter(name, unit, g.Begin, v.Times(1/(g.End-g.Begin).Seconds()))
 			if pause {
-				p.counter(p.pid, name, unit, g.End, stat.Some(0))
+				p.counter(name, unit, g.End, stat.Some(0))
 			}
 		}
 		bytes, flops := p.moved(g, costs)
@@ -76,7 +76,7 @@ func (p *operatorPainter) work(graphs []*optrace.Graph) {
 
 // moved returns the bytes and operations of a graph's operators, as far as their shapes are
 // known. Thread 0 takes part in each operator.
-func (p *operatorPainter) moved(g *optrace.Graph, costs map[uint32]optrace.Cost) (bytes, flops stat.Opt) {
+func (p *painter) moved(g *optrace.Graph, costs map[uint32]optrace.Cost) (bytes, flops stat.Opt) {
 	if len(g.Threads) == 0 {
 		return stat.None, stat.None
 	}

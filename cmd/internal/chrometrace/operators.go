@@ -11,6 +11,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // WriteOperators writes a recording of operators as a trace. The target is one group with
@@ -36,7 +37,7 @@ func WriteOperators(w io.Writer, r *optrace.Recording) error {
 	if len(r.Events) > 0 {
 		first = min(first, r.Events[0].At)
 	}
-	p := &operatorPainter{painter: &painter{shift: -first}, t: t, r: r}
+	p := &painter{shift: -first, t: t, r: r, pid: 1, last: 1}
 	var missing []string
 	for _, g := range r.Gaps {
 		missing = append(missing, g.What+": "+g.Why)
@@ -44,7 +45,7 @@ func WriteOperators(w io.Writer, r *optrace.Recording) error {
 	p.Writer = NewWriter(w, r.Origin.Add(first-r.Begin),
 		Text("program", "rooftop"), Text("kind", "operators"), Text("runtime", r.Target.Runtime), Text("hook", r.Target.Hook), Text("detail", r.Detail.String()),
 		Text("dropped_events", fmt.Sprint(r.Dropped)), Text("left_out_events", fmt.Sprint(r.LeftOut)), Text("not_known", strings.Join(missing, "; ")))
-	p.pid = p.group(targetName(&r.Target))
+	p.Process(p.pid, targetName(&r.Target), 1)
 	p.groupEvents()
 	p.calls(all.calls)
 	p.graphs(all.graphs)
@@ -54,15 +55,39 @@ func WriteOperators(w io.Writer, r *optrace.Recording) error {
 	return p.Close()
 }
 
-// operatorPainter draws one recording.
-type operatorPainter struct {
-	*painter
-	t   *optrace.Tables
-	r   *optrace.Recording
-	pid int
+// painter draws one recording: it assigns numbers to tracks, and shifts times.
+type painter struct {
+	*Writer
+	t     *optrace.Tables
+	r     *optrace.Recording
+	shift time.Duration
+	pid   int // of the only group
+	last  int // last assigned number of a track
 	// byTID are the events of threads that are drawn on the tracks of compute threads, in
 	// order.
 	byTID map[int32][]*optrace.Event
+}
+
+func (p *painter) track(name string, order int) Track {
+	p.last++
+	at := Track{PID: p.pid, TID: p.last}
+	p.Thread(at, name, order)
+	return at
+}
+
+// span draws from one time to another; its length is 0 if they are in the wrong order.
+func (p *painter) span(on Track, category, name string, from, to time.Duration, args ...Arg) {
+	p.Span(on, category, name, from+p.shift, max(0, to-from), args...)
+}
+
+func (p *painter) instant(on Track, category, name string, at time.Duration, args ...Arg) {
+	p.Instant(on, category, name, at+p.shift, args...)
+}
+
+func (p *painter) counter(name, unit string, at time.Duration, v stat.Opt) {
+	if v.OK {
+		p.Counter(p.pid, name, at+p.shift, unit, v.V)
+	}
 }
 
 func byMoment(a, b optrace.Event) int { return cmp.Compare(a.At, b.At) }
@@ -91,7 +116,7 @@ func targetName(t *optrace.Target) string {
 }
 
 // groupEvents groups the events for the tracks of compute threads by thread.
-func (p *operatorPainter) groupEvents() {
+func (p *painter) groupEvents() {
 	p.byTID = map[int32][]*optrace.Event{}
 	for i := range p.r.Events {
 		e := &p.r.Events[i]
@@ -103,7 +128,7 @@ func (p *operatorPainter) groupEvents() {
 }
 
 // within returns the events of a thread in an interval.
-func (p *operatorPainter) within(tid int32, from, to time.Duration) []*optrace.Event {
+func (p *painter) within(tid int32, from, to time.Duration) []*optrace.Event {
 	list := p.byTID[tid]
 	i, _ := slices.BinarySearchFunc(list, from, func(e *optrace.Event, at time.Duration) int { return cmp.Compare(e.At, at) })
 	j, _ := slices.BinarySearchFunc(list, to, func(e *optrace.Event, at time.Duration) int { return cmp.Compare(e.At, at+1) })
@@ -151,10 +176,10 @@ const (
 )
 
 // calls draws the calls of the runtime's interface, and events of the recording itself.
-func (p *operatorPainter) calls(calls []*optrace.Call) {
+func (p *painter) calls(calls []*optrace.Call) {
 	rows := intoRows(calls, callTime)
 	for n := range max(1, len(rows)) {
-		on := p.track(p.pid, rowName("calls", n), orderCalls+n)
+		on := p.track(rowName("calls", n), orderCalls+n)
 		if n < len(rows) {
 			for _, c := range rows[n] {
 				from, to := callTime(c)
@@ -186,7 +211,7 @@ func callName(c *optrace.Call) string {
 
 // marks draws what belongs to no compute thread: sampling, splits, copies, gaps of the
 // recording.
-func (p *operatorPainter) marks(on Track) {
+func (p *painter) marks(on Track) {
 	for i := range p.r.Events {
 		e := &p.r.Events[i]
 		switch e.Kind {
@@ -215,7 +240,7 @@ var copyNames = [...]string{
 }
 
 // disk draws disk requests, with the duration of each.
-func (p *operatorPainter) disk() {
+func (p *painter) disk() {
 	ends := map[uint64][]time.Duration{}
 	any := false
 	for i := range p.r.Events {
@@ -229,7 +254,7 @@ func (p *operatorPainter) disk() {
 	if !any {
 		return
 	}
-	on := p.track(p.pid, "disk requests", orderGraphs-1)
+	on := p.track("disk requests", orderGraphs-1)
 	for i := range p.r.Events {
 		e := &p.r.Events[i]
 		if e.Kind != optrace.BlockIOBegin {

@@ -2,9 +2,13 @@ package chrometrace
 
 import (
 	"bytes"
+	"encoding/json"
+	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +18,12 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-const us = time.Microsecond
+var update = flag.Bool("update", false, "rewrite testdata")
+
+const (
+	us = time.Microsecond
+	ms = time.Millisecond
+)
 
 // traced returns a recording of two decode calls on two threads, with a mixture, a wait inside
 // an operator, one that crosses its end, a preemption, a system call, a page fault, a copy and
@@ -164,4 +173,120 @@ func TestOperatorsOfNothing(t *testing.T) {
 	if faults := validate(operatorTrace(t, &optrace.Recording{})); faults != nil {
 		t.Error(strings.Join(faults, "\n"))
 	}
+}
+
+// event is an event as readers see it.
+type event struct {
+	Ph   string
+	Ts   *float64
+	Dur  *float64
+	Pid  int
+	Tid  int
+	Name string
+	S    string
+	Args map[string]any
+}
+
+func nanos(us *float64) int64 { return int64(*us * 1000) }
+
+// validate reads a trace like Perfetto and returns what it would drop, show without a name or
+// misinterpret.
+func validate(data []byte) (faults []string) {
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Sprintf(format, a...)) }
+	var trace struct {
+		DisplayTimeUnit string            `json:"displayTimeUnit"`
+		OtherData       map[string]string `json:"otherData"`
+		TraceEvents     []event           `json:"traceEvents"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&struct {
+		DisplayTimeUnit *string         `json:"displayTimeUnit"`
+		OtherData       *map[string]any `json:"otherData"`
+		TraceEvents     *[]any          `json:"traceEvents"`
+	}{}); err != nil {
+		return []string{err.Error()}
+	}
+	if err := json.Unmarshal(data, &trace); err != nil {
+		return []string{err.Error()}
+	}
+	if trace.DisplayTimeUnit != "ms" || trace.OtherData["origin"] == "" {
+		fault("no unit or no origin: %q %v", trace.DisplayTimeUnit, trace.OtherData)
+	}
+	names := map[Track]bool{}
+	last := map[string]int64{}
+	open := map[Track][][2]int64{}
+	ids := map[int]bool{}
+	for _, e := range trace.TraceEvents {
+		if e.Ts == nil || *e.Ts < 0 || e.Pid <= 0 || e.Name == "" {
+			fault("%+v has no time, a negative one, no group or no name", e)
+			continue
+		}
+		on, at := Track{e.Pid, e.Tid}, nanos(e.Ts)
+		if e.Ph != "M" && !names[Track{PID: e.Pid}] {
+			fault("group %d has no name yet at %q", e.Pid, e.Name)
+		}
+		var key string
+		switch e.Ph {
+		case "M":
+			id := e.Tid
+			if id == 0 {
+				id = e.Pid
+			}
+			if strings.HasSuffix(e.Name, "_name") {
+				if text, _ := e.Args["name"].(string); text == "" || names[on] || ids[id] {
+					fault("%s of %v is empty or another's", e.Name, on)
+				}
+				names[on], ids[id] = true, true
+			} else if _, ok := e.Args["sort_index"].(float64); !ok {
+				fault("%+v is no metadata that is known", e)
+			}
+			continue
+		case "C":
+			key = fmt.Sprint("counter ", e.Pid, e.Name)
+			if len(e.Args) != 1 || e.Tid != 0 {
+				fault("counter %+v", e)
+			}
+			for _, v := range e.Args {
+				if f, ok := v.(float64); !ok || math.IsInf(f, 0) || math.IsNaN(f) {
+					fault("%s reads %v", key, v)
+				}
+			}
+		case "X", "i":
+			key = fmt.Sprint(e.Ph, on)
+			if !names[on] {
+				fault("track %v has no name", on)
+			}
+			if e.Ph == "i" && e.S != "t" {
+				fault("instant %+v has no scope", e)
+			}
+			if e.Ph == "X" {
+				if e.Dur == nil || *e.Dur < 0 {
+					fault("span %+v has no length", e)
+					continue
+				}
+				faults = append(faults, nest(open, on, e.Name, at, at+nanos(e.Dur))...)
+			}
+		default:
+			fault("phase %q", e.Ph)
+		}
+		if at < last[key] {
+			fault("%s goes back from %d to %d", key, last[key], at)
+		}
+		last[key] = at
+	}
+	return faults
+}
+
+// nest tracks the open spans of a track, and reports a span that crosses the end of another.
+func nest(open map[Track][][2]int64, on Track, name string, from, to int64) []string {
+	stack := open[on]
+	for len(stack) > 0 && stack[len(stack)-1][1] <= from {
+		stack = stack[:len(stack)-1]
+	}
+	open[on] = append(slices.Clone(stack), [2]int64{from, to})
+	if len(stack) > 0 && to > stack[len(stack)-1][1] {
+		return []string{fmt.Sprintf("%q on %v, %d to %d, crosses the end of %v", name, on, from, to, stack[len(stack)-1])}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-// Package chrometrace writes captures and recordings in the Trace Event Format, the JSON that
+// Package chrometrace writes recordings in the Trace Event Format, the JSON that
 // ui.perfetto.dev and chrome://tracing open.
 //
 // Format: the "Trace Event Format" document of the Chromium project. Reader: Perfetto's

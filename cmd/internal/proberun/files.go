@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
-	"github.com/rooftop-dev/rooftop/cmd/internal/chrometrace"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
@@ -33,17 +32,10 @@ func (o *Options) finish(ctx context.Context, w *cli.World, s *subject, c *captu
 		}
 	}
 	write := func(out io.Writer) error { return document.WriteProbe(out, p) }
-	trace := func(out io.Writer) error { return chrometrace.WriteCapture(out, c) }
-	for _, file := range []struct {
-		path string
-		fill func(io.Writer) error
-	}{{o.save, write}, {o.trace, trace}} {
-		if file.path == "" {
-			continue
-		}
-		err := atomicfile.SudoUser(os.Geteuid(), w.Env).Write(file.path, atomicfile.Mode(file.path, 0o600), file.fill)
+	if o.save != "" {
+		err := atomicfile.SudoUser(os.Geteuid(), w.Env).Write(o.save, atomicfile.Mode(o.save, 0o600), write)
 		if note(err); err == nil {
-			saved = append(saved, file.path)
+			saved = append(saved, o.save)
 		}
 	}
 	var printed error

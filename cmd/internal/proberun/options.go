@@ -1,7 +1,6 @@
 package proberun
 
 import (
-	"path/filepath"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
@@ -27,7 +26,7 @@ type Options struct {
 
 	weight, kv string
 
-	save, trace string
+	save string
 }
 
 // RegisterProbe adds the flags of a probe.
@@ -95,7 +94,6 @@ func (o *Options) registerOutput(g *cli.FlagGroups) {
 	o.Output.Register(g, "each process and GPU, and every reason in full")
 	f := g.Group("Files")
 	f.StringVar(&o.save, "save", "", "`FILE` for the JSON document, beside the report")
-	f.StringVar(&o.trace, "trace", "", "`FILE` for a trace that ui.perfetto.dev and chrome://tracing open")
 	if g.Command.Name() == "probe" {
 		f.BoolVar(&o.answers, "keep-answers", false, "put the answers into the document")
 	}
@@ -120,13 +118,8 @@ func (o *Options) check() error {
 	if o.sent, err = parseHeaders(o.headers); err != nil {
 		return err
 	}
-	for _, file := range []struct{ flag, path string }{{"--save", o.save}, {"--trace", o.trace}} {
-		if err := writable(file.path); err != nil {
-			return cli.Usagef("%s: %w", file.flag, err)
-		}
-	}
-	if o.save != "" && filepath.Clean(o.save) == filepath.Clean(o.trace) {
-		return cli.Usagef("--save and --trace name one file, %s: name two", o.save)
+	if err := writable(o.save); err != nil {
+		return cli.Usagef("--save: %w", err)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package proberun runs a probe or an observation: it finds what to sample, records the run, and
-// writes report, document, trace and export as requested.
+// writes report and document as requested.
 //
 // A run is recorded on one clock: requests are sent, or a window passes, while the server's
 // processes, its GPUs and its metrics page are sampled concurrently. Each source has its own
