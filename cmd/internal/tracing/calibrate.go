@@ -161,21 +161,10 @@ func (w *calibration) waits(most time.Duration) string {
 	return fmt.Sprintf("waits for the target to compute, %v at most, to estimate what tracing will cost", most)
 }
 
-// beginCalibration starts to record only graphs.
-func (t *tracing) beginCalibration() (*calibration, error) {
-	return newCalibration(t.source.Tables()), t.source.SetDetail(calibrationDetail)
-}
-
-// beginCount starts to count the operators of graphs that do not report their number.
-func (t *tracing) beginCount(w *calibration) error {
-	w.counting, w.since = true, w.last
-	return t.source.SetDetail(countingDetail)
-}
-
 // calibrate records graphs, and estimates the cost of more detail.
 func (t *tracing) calibrate(ctx context.Context) error {
-	w, err := t.beginCalibration()
-	if err != nil {
+	w := newCalibration(t.source.Tables())
+	if err := t.source.SetDetail(calibrationDetail); err != nil {
 		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: %w", err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.o.duration)
@@ -196,8 +185,9 @@ func (t *tracing) calibrate(ctx context.Context) error {
 	if graph == nil {
 		return nil
 	}
-	if ctx.Err() == nil && !t.ended() && t.uncounted(w) && !w.counting {
-		if err := t.beginCount(w); err != nil {
+	if ctx.Err() == nil && !t.ended() && t.uncounted(w) {
+		w.counting, w.since = true, w.last
+		if err := t.source.SetDetail(countingDetail); err != nil {
 			return cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: %w", err))
 		}
 		if err := t.drain(ctx, w.addEvents, w.enough); err != nil {

@@ -145,20 +145,22 @@ const maxRecording = 1 << 30
 
 // readRecording reads the file of --save.
 func readRecording(path string) (*optrace.Recording, error) {
-	f, err := openSniffed(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if other, known := identify(f.head, path); known {
+	buffered := bufio.NewReaderSize(f, headOfFile)
+	head, _ := buffered.Peek(headOfFile)
+	if other, known := identify(head, path); known {
 		return nil, cli.Usagef("trace: %s %s; 'rooftop trace' shows recordings, which --save NAME%s writes", path, other, Suffix)
 	}
-	z, err := gzip.NewReader(f)
+	z, err := gzip.NewReader(buffered)
 	if err != nil {
 		return nil, cli.Usagef("trace: %s is no recording of 'rooftop trace --save': %w", path, gzipError(err))
 	}
 	lines := bufio.NewReaderSize(z, headOfFile)
-	head, _ := lines.Peek(headOfFile)
+	head, _ = lines.Peek(headOfFile)
 	if other, known := identify(head, path); known && !isRecording(head) {
 		return nil, cli.Usagef("trace: %s, decompressed, %s; 'rooftop trace' shows recordings, which --save NAME%s writes", path, other, Suffix)
 	}

@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"os"
@@ -91,24 +90,3 @@ func openRegular(path string) (*os.File, error) {
 	}
 	return f, nil
 }
-
-// sniffedFile is an open file with its first bytes.
-type sniffedFile struct {
-	*bufio.Reader
-	head []byte
-	file *os.File
-}
-
-// openSniffed opens a file and reads its first bytes.
-func openSniffed(path string) (*sniffedFile, error) {
-	f, err := openRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	buffered := bufio.NewReaderSize(f, headOfFile)
-	head, _ := buffered.Peek(headOfFile)
-	return &sniffedFile{buffered, head, f}, nil
-}
-
-// Close closes the file.
-func (o *sniffedFile) Close() error { return o.file.Close() }

@@ -34,7 +34,6 @@ type paceWindow struct {
 	on    bool
 	calls []callPace
 	begun map[int32]optrace.Event // the latest call of each process
-	over  bool                    // the target has ended
 }
 
 // addEvents adds events. It ignores calls from before the change of detail.
@@ -45,8 +44,6 @@ func (p *paceWindow) addEvents(events []optrace.Event) {
 			p.calls, p.begun = nil, map[int32]optrace.Event{}
 		case optrace.CallBegin:
 			p.call(e)
-		case optrace.TargetExit, optrace.TargetExec:
-			p.over = true
 		}
 	}
 }
@@ -169,8 +166,8 @@ func (t *tracing) window(ctx context.Context, w *paceWindow) (whole bool, err er
 	}
 	timed, cancel := context.WithTimeout(ctx, measureWindow)
 	defer cancel()
-	if err := t.drain(timed, w.addEvents, func() bool { return w.over }); err != nil {
+	if err := t.drain(timed, w.addEvents, func() bool { return false }); err != nil {
 		return false, err
 	}
-	return !w.over && !t.ended() && timed.Err() != nil && ctx.Err() == nil, nil
+	return !t.ended() && timed.Err() != nil && ctx.Err() == nil, nil
 }

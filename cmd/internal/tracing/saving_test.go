@@ -82,7 +82,7 @@ func TestWhatAKillLeftIsNotOverwritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := newDecoder(time.Millisecond, 500)
-		d.closed = true // is not sniffedFile
+		d.closed = true // it is not opened
 		_, errs, code := trace(t, d, "--save", filepath.Join(dir, "run"+Suffix))
 		if want := fmt.Sprintf(c.want, partial); code != cli.ExitUsage || !strings.Contains(errs, want) || d.left != 500 {
 			t.Errorf("%s: exit code %d, %d calls are left: said %q, want %q", name, code, d.left, errs, want)
@@ -104,7 +104,7 @@ func TestTwoTracesToOneRecording(t *testing.T) {
 	first.lasts = func() {
 		for _, name := range []string{file, partialPath(file)} {
 			second := newDecoder(time.Millisecond, 500)
-			second.closed = true // is not sniffedFile
+			second.closed = true // it is not opened
 			_, errs, code := trace(t, second, "--save", name)
 			if want := "another trace is writing " + partialPath(file); code != cli.ExitUsage || !strings.Contains(errs, want) {
 				t.Errorf("to %s: exit code %d: said %q, want %q", name, code, errs, want)

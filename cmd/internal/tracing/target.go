@@ -72,52 +72,23 @@ func (o *Options) findProcess() (int, error) {
 	return 0, cli.Usagef("%d processes here compute with GGML; say which:%s", len(meant), strings.TrimPrefix(candidateList(meant), "; these do:"))
 }
 
+// longestCommand is the number of bytes of a command line that are shown: those of servers differ
+// only at their ends.
+const longestCommand = 240
+
 // candidateList lists processes, one per line, as the end of a sentence; "" if there are none.
 func candidateList(found []binary.Candidate) string {
 	if len(found) == 0 {
 		return ""
 	}
-	var commands []string
+	list := "; these do:"
 	for _, c := range found {
 		program, rest, _ := strings.Cut(c.Command, " ")
-		commands = append(commands, filepath.Base(program)+" "+rest)
-	}
-	list := "; these do:"
-	for i, command := range distinguish(commands, 66) {
-		list += fmt.Sprintf("\n  --pid %-7d %s", found[i].PID, command)
-	}
-	return list
-}
-
-// distinguish shortens command lines to a number of bytes. It omits arguments, and parts of paths,
-// that all of them begin with.
-func distinguish(commands []string, most int) []string {
-	longest, alike := 0, len(commands[0])
-	for _, c := range commands {
-		longest, alike = max(longest, len(c)), min(alike, len(c))
-		for i := range alike {
-			if c[i] != commands[0][i] {
-				alike = i
-				break
-			}
+		command := filepath.Base(program) + " " + rest
+		if len(command) > longestCommand {
+			command = strings.ToValidUTF8(command[:longestCommand], "") + "…"
 		}
-	}
-	program := strings.Index(commands[0], " ") + 1
-	from := program
-	for i := program; len(commands) > 1 && i < alike && program+len("… ")+longest-from > most; i++ {
-		if strings.IndexByte(" /", commands[0][i]) >= 0 {
-			from = i + 1
-		}
-	}
-	list := make([]string, len(commands))
-	for i, c := range commands {
-		if from > program && program > 0 {
-			c = c[:program] + "… " + c[from:]
-		}
-		if len(c) > most {
-			c = strings.ToValidUTF8(c[:most-len("…")], "") + "…"
-		}
-		list[i] = c
+		list += fmt.Sprintf("\n  --pid %-7d %s", c.PID, command)
 	}
 	return list
 }

@@ -1,34 +1,22 @@
 package tracing
 
 import (
-	"slices"
+	"strings"
 	"testing"
+
+	"github.com/rooftop-dev/rooftop/collect/ggml/binary"
 )
 
 // Processes of one program often differ only at the ends of long command lines.
-func TestDistinguish(t *testing.T) {
-	for _, c := range []struct {
-		name           string
-		commands, want []string
-	}{
-		{"one", []string{"llama-server -m /models/a.gguf --port 8080 --jinja"}, []string{"llama-server -m /models/a.gguf --port 8…"}},
-		{"short ones", []string{"ollama runner --port 1", "ollama runner --port 2"}, []string{"ollama runner --port 1", "ollama runner --port 2"}},
-		{
-			"the same program", []string{"python /opt/serve/here.py /very/long/path/of/models/tiny.gguf 8411", "python /opt/serve/here.py /very/long/path/of/models/tiny.gguf 8412 -v"},
-			[]string{"python … of/models/tiny.gguf 8411", "python … of/models/tiny.gguf 8412 -v"},
-		},
-		{
-			"others", []string{"ollama runner --model /var/lib/blobs/sha256-0", "llama-server -m /models/a.gguf --port 8080"},
-			[]string{"ollama runner --model /var/lib/blobs/sh…", "llama-server -m /models/a.gguf --port 8080"},
-		},
-		{
-			"one that goes on where another ends", []string{"llama-server -m /models/a-long-name.gguf", "llama-server -m /models/a-long-name.gguf --port 8080"},
-			[]string{"llama-server … a-long-name.gguf", "llama-server … a-long-name.gguf --por…"},
-		},
-		{"no arguments", []string{"ollama ", "ollama "}, []string{"ollama ", "ollama "}},
-	} {
-		if got := distinguish(c.commands, 42); !slices.Equal(got, c.want) {
-			t.Errorf("%s:\ngot  %q\nwant %q", c.name, got, c.want)
+func TestCandidateList(t *testing.T) {
+	const command = "/usr/bin/python /opt/serve/here.py /very/long/path/of/models/tiny.gguf --port 841"
+	got := candidateList([]binary.Candidate{{PID: 7, Command: command + "1"}, {PID: 8, Command: command + "2"}, {PID: 1234567, Command: "x " + strings.Repeat("é", 200)}})
+	for _, want := range []string{"; these do:\n  --pid 7       python /opt/", "--port 8411\n", "--port 8412\n", "\n  --pid 1234567 x éé", "é…"} {
+		if !strings.Contains(got, want) || strings.Contains(got, "\ufffd") {
+			t.Errorf("%q is missing from %q", want, got)
 		}
+	}
+	if got := candidateList(nil); got != "" {
+		t.Errorf("of none: %q", got)
 	}
 }

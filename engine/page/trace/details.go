@@ -30,12 +30,11 @@ func (b *builder) contexts() page.Section {
 	return out
 }
 
-// types returns the time by the type of the weights, for one phase or for all.
-func (b *builder) types(phase string) page.Section {
+// types returns the time by the type of the weights.
+func (b *builder) types() page.Section {
 	type row = optrace.TypeRow
-	rows := slices.DeleteFunc(slices.Clone(b.s.Types), func(r row) bool { return phase != "" && r.Phase != phase })
 	out := page.Section{ID: "types", Title: "Weights by type", Note: "time of the operators that read them"}
-	out.Add(page.Tabulate(rows, []page.Field[row]{
+	out.Add(page.Tabulate(b.s.Types, []page.Field[row]{
 		page.Name("", func(r row) string { return cmp.Or(r.Type, "none") }),
 		page.Left("", page.Muted, func(r row) string { return r.Phase }),
 		page.Right("time", page.Body, func(r row) page.Cell { return page.Elapsed(r.Time) }).Ranked(3),

@@ -28,7 +28,7 @@ func Report(s *optrace.Summary, verbose bool) *page.Page {
 	}
 	p.Sections = append(p.Sections, b.threads())
 	p.Sections = append(p.Sections, b.allLayers()...)
-	p.Sections = append(p.Sections, b.experts(), b.contexts(), b.types(""), b.critical(), b.tokens(), b.others(), backends(s), copies(s), graphs(s))
+	p.Sections = append(p.Sections, b.experts(), b.contexts(), b.types(), b.critical(), b.tokens(), b.others(), backends(s), copies(s), graphs(s))
 	p.Sections = append(p.Sections, b.findings(), b.rejected(), b.gaps(), b.footer(verbose))
 	return p
 }
@@ -105,16 +105,12 @@ func (b *builder) footer(verbose bool) page.Section {
 	if a := &b.s.Advice; recommends(a) {
 		out.Add(page.Paragraph(page.Toned(page.Strong, "do "), page.Toned(page.Accent, a.Do)))
 	}
-	out.Add(page.Paragraph(page.Toned(page.Muted, moreHint(verbose, "-v shows every row; --json has all of them"))))
-	return out
-}
-
-// moreHint returns how to get further output.
-func moreHint(verbose bool, short string) string {
+	more := "-v shows every row; --json has all of them"
 	if verbose {
-		return "--json writes the same as a document"
+		more = "--json writes the same as a document"
 	}
-	return short
+	out.Add(page.Paragraph(page.Toned(page.Muted, more)))
+	return out
 }
 
 // phasesByTime returns the phases of operators, the one with the most time first.
