@@ -400,16 +400,13 @@ func (t *ThreadRow) InBarriers() stat.Opt {
 	return t.Sync
 }
 
-// IsTracer reports whether the row is the process that traced.
-func (o *OtherRow) IsTracer() bool { return o.Name == OwnName }
-
 // Describe returns the name of the process, with its PID if it is one process.
 func (o *OtherRow) Describe() string {
 	name := o.Name
 	if name == "" {
 		name = "a process"
 	}
-	if o.PID <= 0 || name == OwnName || name == HiddenName {
+	if o.PID <= 0 || name == HiddenName {
 		return name
 	}
 	return fmt.Sprintf("%s (PID %d)", name, o.PID)

@@ -119,32 +119,22 @@ func (v *View) Interference() Interference {
 // tracerPart returns the part of the threads' lost time that the tracing process took. It is
 // not known which thread lost it, so it is subtracted from all in proportion.
 func (v *View) tracerPart(lost float64) float64 {
-	o := v.tracer()
+	o := &v.Observer
 	part := 0.0
 	switch {
 	case v.Preempted.Time.D > 0:
-		part = float64(o.Time) / float64(max(stat.AddSaturating(v.othersTime(), o.Time), v.Preempted.Time.D))
+		part = float64(o.ReaderTime) / float64(max(stat.AddSaturating(v.othersTime(), o.ReaderTime), v.Preempted.Time.D))
 	case lost > 0:
-		part = o.Share.Or(0) / lost
+		part = o.Reader.Or(0) / lost
 	}
 	return min(max(part, 0), 1)
-}
-
-// tracer returns the row of the tracing process, which some documents list among the others.
-func (v *View) tracer() optrace.OtherRow {
-	if at := slices.IndexFunc(v.Others, func(o optrace.OtherRow) bool { return o.IsTracer() }); at >= 0 {
-		return v.Others[at]
-	}
-	return optrace.OtherRow{Name: optrace.OwnName, Time: v.Observer.ReaderTime, Share: v.Observer.Reader}
 }
 
 // othersTime returns the CPU time that all processes but the tracer took.
 func (v *View) othersTime() time.Duration {
 	var sum time.Duration
 	for k := range v.Others {
-		if !v.Others[k].IsTracer() {
-			sum = stat.AddSaturating(sum, v.Others[k].Time)
-		}
+		sum = stat.AddSaturating(sum, v.Others[k].Time)
 	}
 	return sum
 }
@@ -152,7 +142,7 @@ func (v *View) othersTime() time.Duration {
 // Parts returns a function that gives the part of the lost time that a process other than the
 // tracer took: by its time if known, or else by its share.
 func (v *View) Parts(lost float64) func(*optrace.OtherRow) float64 {
-	whole := max(v.othersTime(), v.Preempted.Time.D-v.tracer().Time, 1)
+	whole := max(v.othersTime(), v.Preempted.Time.D-v.Observer.ReaderTime, 1)
 	return func(o *optrace.OtherRow) float64 {
 		if v.Preempted.Time.D > 0 {
 			return max(float64(o.Time)/float64(whole), 0)
@@ -272,9 +262,10 @@ func (v *View) LostByAll(off Spread) float64 {
 	return max(most, off.Max)
 }
 
-// HadTheCPU is like Takers, without the tracer and with the target's own other threads.
+// HadTheCPU returns the known processes that had the CPUs, those that took most first, with the
+// target's own other threads.
 func (v *View) HadTheCPU() []optrace.OtherRow {
-	list := slices.DeleteFunc(slices.Clone(v.Others), func(o optrace.OtherRow) bool { return o.Name == optrace.UnknownName || o.IsTracer() })
+	list := slices.DeleteFunc(slices.Clone(v.Others), func(o optrace.OtherRow) bool { return o.Name == optrace.UnknownName })
 	slices.SortStableFunc(list, func(a, b optrace.OtherRow) int {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Share.Or(0), a.Share.Or(0)))
 	})
