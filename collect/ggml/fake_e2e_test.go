@@ -463,41 +463,30 @@ func TestE2ETargetExecs(t *testing.T) {
 	}
 }
 
-// By file: the first process that computes becomes the target, or all do.
+// By file: every process that computes with it is traced.
 func TestE2EByFile(t *testing.T) {
 	b := build(t)
-	for _, all := range []bool{false, true} {
-		r, err := binary.FromFile(b.library)
-		if err != nil {
-			t.Fatal(err)
+	r, err := binary.FromFile(b.library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, r, Options{}, optrace.LevelTensor)
+	want, seen := map[int]int{}, map[int]int{}
+	for range 2 {
+		k := start(t, b.driver)
+		k.order(t, "load "+b.library)
+		k.expect(t, "done")
+		k.decode(t, 1, 5, 1, 0)
+		want[k.pid()] = 4
+	}
+	for _, e := range of(drained(t, s), optrace.OpBegin) {
+		seen[int(e.PID)]++
+		if got := text(s.Tables(), e); !slices.Contains(sequence, got) {
+			t.Error(got)
 		}
-		s := open(t, r, Options{All: all}, optrace.LevelTensor)
-		var pids []int
-		for range 2 {
-			k := start(t, b.driver)
-			k.order(t, "load "+b.library)
-			k.expect(t, "done")
-			k.decode(t, 1, 5, 1, 0)
-			pids = append(pids, k.pid())
-		}
-		seen := map[int]int{}
-		for _, e := range of(drained(t, s), optrace.OpBegin) {
-			seen[int(e.PID)]++
-			if got := text(s.Tables(), e); !slices.Contains(sequence, got) {
-				t.Error(got)
-			}
-		}
-		want := map[int]int{pids[0]: 4}
-		if all {
-			want[pids[1]] = 4
-		}
-		if diff := cmp.Diff(want, seen); diff != "" {
-			t.Errorf("all %v: %s", all, diff)
-		}
-		if got := s.Target().PID; !all && got != pids[0] {
-			t.Errorf("target %d", got)
-		}
-		s.Close()
+	}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -536,7 +525,7 @@ func TestE2EReplacedWhileWatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := open(t, r, Options{All: true}, optrace.LevelToken)
+	s := open(t, r, Options{}, optrace.LevelToken)
 	upgrade()
 	if err := s.SetDetail(optrace.LevelTensor); err != nil {
 		t.Fatal(err)
@@ -548,7 +537,7 @@ func TestE2EReplacedWhileWatched(t *testing.T) {
 	if events := of(drained(t, s), optrace.OpBegin, optrace.GraphBegin, optrace.CallBegin); len(events) != 0 {
 		t.Errorf("%d events of another file, the first %+v", len(events), events[0])
 	}
-	if _, err := Open(r, Options{All: true}); err == nil || !strings.Contains(err.Error(), "replaced") {
+	if _, err := Open(r, Options{}); err == nil || !strings.Contains(err.Error(), "replaced") {
 		t.Errorf("a file that is another by now: %v", err)
 	}
 }

@@ -3,6 +3,7 @@
 package ggml
 
 import (
+	"strings"
 	"testing"
 
 	layouts "github.com/rooftop-dev/rooftop/collect/ggml/binary"
@@ -14,18 +15,17 @@ import (
 func TestE2ETargetForks(t *testing.T) {
 	b := build(t)
 	const times = 8
-	for name, o := range map[string]Options{
-		"one process": {}, "one process, single": {Single: true}, "all": {All: true}, "all, single": {All: true, Single: true},
-	} {
+	for name, single := range map[string]bool{"one process": false, "one process, single": true, "all": false, "all, single": true} {
+		all := strings.HasPrefix(name, "all")
 		k := start(t, b.program)
 		r := runtimeOf(t, k.pid())
-		if o.All {
+		if all {
 			var err error
 			if r, err = layouts.FromFile(b.program); err != nil {
 				t.Fatal(err)
 			}
 		}
-		s := open(t, r, o, optrace.LevelOperator)
+		s := open(t, r, Options{Single: single}, optrace.LevelOperator)
 		k.order(t, "fork 8 5 2 0")
 		k.expect(t, "done")
 		steps, graphs := map[int32]int{}, map[int32]int{}
@@ -44,7 +44,7 @@ func TestE2ETargetForks(t *testing.T) {
 			}
 		}
 		processes := 1
-		if o.All {
+		if all {
 			processes = 2
 		}
 		if len(graphs) != processes || steps[int32(k.pid())] != times*2*len(sequence) || s.Dropped() != 0 {

@@ -21,9 +21,6 @@ type Options struct {
 	// It is at least 128 KiB, more with many CPUs, and at most 256 MiB, or 2 MiB before Linux
 	// 6.0.
 	Ring int
-	// All traces every process that maps the files, if the runtime has no PID; otherwise the
-	// first process that is seen becomes the target.
-	All bool
 	// Single attaches one probe at a time (perf events), as on kernels before 6.6.
 	Single bool
 }

@@ -91,9 +91,9 @@ func (s *Session) open() error {
 		return err
 	}
 	switch {
-	case r.PID == 0 && s.options.All:
+	case r.PID == 0: // every process that maps the files
 		s.unknown = followAll
-	case r.PID != 0 && inFirstNamespace():
+	case inFirstNamespace():
 		atomic.StoreUint32(&s.maps.shared.target, uint32(r.PID))
 	}
 	if r.PID != 0 {
@@ -261,17 +261,7 @@ func (s *Session) Target() optrace.Target {
 	t := s.target
 	t.Verified = s.decoder.verified()
 	t.Withheld = s.decoder.withheld
-	t.PID = s.pid()
 	return t
-}
-
-// pid returns the PID of the target: the first process that was seen if none was named, 0 if
-// all are traced.
-func (s *Session) pid() int {
-	if s.target.PID != 0 || s.unknown != followFirst || s.closed {
-		return s.target.PID
-	}
-	return int(atomic.LoadUint32(&s.maps.shared.target))
 }
 
 // Dropped returns how many records were lost because the ring buffer was full.
@@ -302,7 +292,7 @@ func (s *Session) Close() error {
 		return nil
 	}
 	if s.maps != nil && s.maps.shared != nil {
-		s.target.PID, s.lost = s.pid(), s.Dropped()
+		s.lost = s.Dropped()
 	}
 	s.closed = true
 	all := []error{s.unloadRuntime(), s.kernel.close()}

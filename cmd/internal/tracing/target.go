@@ -20,7 +20,7 @@ func (o *Options) attach() (Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := ggml.Open(r, ggml.Options{All: o.file != ""})
+	source, err := ggml.Open(r, ggml.Options{})
 	if err != nil {
 		return nil, cli.Fail(cli.ExitUnreachable, fmt.Errorf("trace: %w", err))
 	}
