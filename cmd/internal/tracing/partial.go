@@ -27,26 +27,23 @@ type claimed struct {
 // data of a killed trace, or be written by another trace: the error says which. Only an empty file
 // that no other trace writes is replaced.
 func claim(path string) (*claimed, error) {
-	const tries = 3 // others may create and remove it meanwhile
-	for range tries {
-		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			if err := removeEmpty(path); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err != nil {
-			return nil, &atomicfile.Error{Path: path, Err: err}
-		}
-		// Until the file is locked, another trace may consider it an empty leftover and remove it.
-		made, err := f.Stat()
-		if c := (&claimed{f, made}); err == nil && lock(f) && c.stillNamed() {
-			return c, nil
-		}
-		if err := errors.Join(err, f.Close()); err != nil {
-			return nil, &atomicfile.Error{Path: path, Err: err}
-		}
+	if err := removeEmpty(path); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case errors.Is(err, fs.ErrExist): // created since
+		return nil, errBeingWritten(path)
+	case err != nil:
+		return nil, &atomicfile.Error{Path: path, Err: err}
+	}
+	// Until the file is locked, another trace may consider it an empty leftover and remove it.
+	made, err := f.Stat()
+	if c := (&claimed{f, made}); err == nil && lock(f) && c.stillNamed() {
+		return c, nil
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, &atomicfile.Error{Path: path, Err: err}
 	}
 	return nil, errBeingWritten(path)
 }
