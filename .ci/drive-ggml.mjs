@@ -10,7 +10,6 @@
 //   run PROMPT TOKENS     forgets all, takes in a prompt of so many tokens, decodes greedily
 //   window PROMPT MS      goes on with one conversation for so long, of node-llama-cpp; a
 //                         new one, with a prompt of so many tokens, where it is about to be full
-//   both PROMPT TOKENS    as run, in two contexts of the model at once, an answer of each
 //   quit                  as the end of stdin does
 //
 // In an answer, rate is of what was decoded after the first token, which is that of the
@@ -39,17 +38,15 @@ const say = answer => process.stdout.write(JSON.stringify(answer) + "\n");
 // tokens, their rate and the whole text where those know better than their caller.
 async function nodeLlamaCpp(dir) {
     const lib = await import(pathToFileURL(path.join(dir, "dist/index.js")));
-    const llama = await lib.getLlama({gpu: false, build: "never", skipDownload: true, logLevel: "error", maxThreads: 2 * threads}); // of both contexts
+    const llama = await lib.getLlama({gpu: false, build: "never", skipDownload: true, logLevel: "error", maxThreads: threads});
     const loaded = await llama.loadModel({modelPath: path.resolve(model), gpuLayers: 0});
-    const context = async () => (await loaded.createContext({threads, contextSize, batchSize: 512})).getSequence();
-    const sequences = [await context()];
+    const sequence = (await loaded.createContext({threads, contextSize, batchSize: 512})).getSequence();
     const begin = async (sequence, prompt) => {
         await sequence.clearHistory();
         const tokens = Array.from({length: prompt}, (_, i) => i === 0 ? 1 : 3 + (i * 37) % 256);
         return sequence.evaluate(tokens, {temperature: 0, yieldEogToken: true});
     };
     goOn = async (prompt, done) => {
-        const sequence = sequences[0];
         // What a graph costs that was not seen before is not what a window is to tell.
         if (!conversation || sequence.nextTokenIndex > contextSize / 2) {
             await conversation?.return();
@@ -58,9 +55,8 @@ async function nodeLlamaCpp(dir) {
         }
         while (sequence.nextTokenIndex < contextSize - 2 && !done((await conversation.next()).value));
     };
-    return async (prompt, limit, done, which = 0) => {
+    return async (prompt, limit, done) => {
         conversation = undefined;
-        const sequence = sequences[which] ??= await context();
         let came = 0;
         for await (const token of await begin(sequence, prompt))
             if (done(token) || ++came >= limit) return {};
@@ -160,9 +156,7 @@ async function run(prompt, decode, ms = Infinity) {
 for await (const line of createInterface({input: process.stdin})) {
     const [word, prompt, limit] = line.trim().split(/\s+/);
     if (word === "quit") break;
-    const whole = which => run(Number(prompt), done => decode(Number(prompt), Number(limit), done, which));
-    if (word === "run") await whole();
-    else if (word === "both" && name === "node-llama-cpp") await Promise.all([0, 1].map(whole));
+    if (word === "run") await run(Number(prompt), done => decode(Number(prompt), Number(limit), done));
     else if (word === "window" && name === "node-llama-cpp") await run(Number(prompt), done => goOn(Number(prompt), done), Number(limit));
     else say({error: "what is " + word + "?"});
 }
