@@ -31,7 +31,7 @@ func TestAfterTheLoad(t *testing.T) {
 	if !ok {
 		t.Fatal("the load has not ended")
 	}
-	got := words(drawn(now, s, unicodeLook(), 120, 27))
+	got := words(drawn(now, s, plainLook(), 120, 27))
 	for _, want := range []string{"no requests since " + figure.Clock(since), "Output 0 tok/s", "Running 0 of", "--max-num-seqs 16 → 40", "from the baseline of"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, got)
@@ -43,7 +43,7 @@ func TestAfterTheLoad(t *testing.T) {
 		}
 	}
 	var banner strings.Builder
-	for _, line := range bannerOf(s, unicodeLook()) {
+	for _, line := range bannerOf(s, plainLook()) {
 		banner.WriteString(line.Text)
 	}
 	if want := "the advice is for the load before"; !strings.Contains(banner.String(), want) {
@@ -68,7 +68,7 @@ func TestAShortPauseIsNoEnd(t *testing.T) {
 		t.Error("no load after a pause of 4 s")
 	}
 	s.Live.Windows.Active -= 2
-	if got := words(drawn(now, s, unicodeLook(), 120, 27)); !strings.Contains(got, "last 20 s, under load") {
+	if got := words(drawn(now, s, plainLook(), 120, 27)); !strings.Contains(got, "last 20 s, under load") {
 		t.Errorf("the means are not said to be of the windows with load:\n%s", got)
 	}
 }

@@ -1,84 +1,16 @@
 package tui
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/tui/screentest"
 
-	"github.com/charmbracelet/colorprofile"
-	"github.com/charmbracelet/x/ansi"
-
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
 	"github.com/rooftop-dev/rooftop/tui/frame"
 )
-
-// TestAutopilotFrames draws the states of runs with intervals at common terminal sizes.
-func TestAutopilotFrames(t *testing.T) {
-	for _, c := range []struct {
-		state string
-		view  frame.ViewID
-		w, h  int
-	}{
-		{"trial", viewNow, 120, 30},
-		{"trial", viewNow, 200, 60},
-		{"trial", viewNow, 40, 10},
-		{"trial", viewNow, 60, 16},
-		{"countdown", viewNow, 120, 30},
-		{"countdown", viewNow, 40, 10},
-		{"held", viewNow, 40, 10},
-		{"better", viewNow, 120, 30},
-		{"better", viewNow, 200, 60},
-		{"inconclusive", viewNow, 120, 30},
-		{"incomparable", viewNow, 120, 30},
-		{"failed", viewNow, 40, 10},
-		{"better", viewHistory, 80, 24},
-		{"lost", viewHistory, 80, 24},
-		{"lost", viewHistory, 120, 30},
-		{"failed", viewHistory, 80, 24},
-		{"better", viewHistory, 200, 60},
-	} {
-		name := fmt.Sprintf("auto-%s-%s-%dx%d", viewFile(c.view), c.state, c.w, c.h)
-		t.Run(name, func(t *testing.T) {
-			u := plainLook()
-			u.View = c.view
-			screentest.Golden(t, name, plainFrame(snapshotNamed(t, c.state), u, c.w, c.h))
-		})
-	}
-	for _, state := range []string{"trial", "lost"} {
-		for _, view := range []frame.ViewID{viewNow, viewHistory} {
-			name := fmt.Sprintf("auto-%s-%s-80x24-ascii", viewFile(view), state)
-			t.Run(name, func(t *testing.T) {
-				u := lookWith(cell.ASCII())
-				u.View = view
-				got := plainFrame(snapshotNamed(t, state), u, 80, 24)
-				if strings.ContainsFunc(got, func(r rune) bool { return r > 0x7e }) {
-					t.Errorf("more than seven bits in\n%s", got)
-				}
-				screentest.Golden(t, name, got)
-			})
-		}
-	}
-	for _, l := range []struct {
-		name, theme string
-		profile     colorprofile.Profile
-	}{{"nocolor", "dark", colorprofile.ASCII}, {"light", "light", colorprofile.TrueColor}, {"dark", "dark", colorprofile.TrueColor}} {
-		name := "auto-now-trial-80x24-" + l.name
-		t.Run(name, func(t *testing.T) {
-			c, _ := drawRun(snapshotNamed(t, "trial"), plainLook(), 80, 24)
-			th := frame.ThemeOf(l.theme, l.profile)
-			got := c.Render(th.Paint)
-			screentest.Golden(t, name, strings.ReplaceAll(got, "\x1b", "␛")+"\n")
-			if words := screentest.TrimLines(ansi.Strip(got)); words != c.Plain() {
-				t.Errorf("without colours the words are others:\n%s", words)
-			}
-		})
-	}
-}
 
 // A very wide interval leaves room for the prediction; other intervals are shown in full.
 func TestVagueIntervalsAreCut(t *testing.T) {
@@ -135,28 +67,6 @@ func TestWalkingUpToAnAutopilot(t *testing.T) {
 						t.Errorf("at %dx%d no %q in\n%s", size[0], size[1], w, text)
 					}
 				}
-			}
-		})
-	}
-}
-
-func TestHoldKey(t *testing.T) {
-	for _, c := range []struct {
-		name, state, keys, notice string
-		done                      int
-	}{
-		{"holds", "countdown", "x", "Paused: no more changes until x is pressed again.", 1},
-		{"goes on", "held", "x", "Autopilot resumed.", 1},
-		{"a run of a person", "waiting", "x", "x: This run is not automatic: --auto makes it so.", 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			m, _, controls := testModel(snapshotNamed(t, c.state), frame.Options{})
-			press(m, c.keys)
-			if len(controls.done) != c.done || c.done > 0 && controls.done[0] != loop.CommandHold {
-				t.Errorf("did %v", controls.done)
-			}
-			if m.Settings.Notice.Text != c.notice {
-				t.Errorf("says %q, want %q", m.Settings.Notice.Text, c.notice)
 			}
 		})
 	}

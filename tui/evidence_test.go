@@ -4,9 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/frame"
 )
@@ -15,7 +13,7 @@ func TestEvidenceShowsEverything(t *testing.T) {
 	s := change(t, "waiting", func(s *loop.Snapshot) {
 		s.Facts.Conflicts = []string{"-m 8 was given, the command line says 16"}
 	})
-	got := words(drawn(evidence, s, unicodeLook(), 110, 400))
+	got := words(drawn(evidence, s, plainLook(), 110, 400))
 	for i := range s.Live.Findings {
 		f := &s.Live.Findings[i]
 		if !strings.Contains(got, f.Title+" (") {
@@ -66,50 +64,5 @@ func TestEvidenceFilter(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestScrollingShowsTheRest checks that a view longer than its pane shows the same lines from any
-// starting line.
-func TestScrollingShowsTheRest(t *testing.T) {
-	s := snapshotNamed(t, "long")
-	for name, content := range map[string]contentOf{"evidence": evidence, "machine": machine, "log": journal} {
-		u := unicodeLook()
-		whole := strings.Split(drawn(content, s, u, 80, 600), "\n")
-		part := strings.Split(drawnFrom(content, s, u, 80, 12, 7), "\n")
-		for y := range 12 {
-			if part[y] != whole[7+y] {
-				t.Errorf("%s: line %d is %q, want %q", name, y, part[y], whole[7+y])
-			}
-		}
-		lines := content(s, u, 80).Lines(12)
-		if strings.TrimSpace(whole[lines-1]) == "" || strings.TrimSpace(whole[lines]) != "" {
-			t.Errorf("%s says it has %d lines", name, lines)
-		}
-	}
-}
-
-func TestEveryFactHasItsLine(t *testing.T) {
-	f := fixtureFacts(16)
-	f.Speculative = engine.Know(true, engine.FromEnv, "")
-	f.APIServerCount = engine.Know(2, engine.FromFlag, "")
-	type line struct{ name, value, source, note string }
-	got := map[string]line{}
-	for _, l := range tuning.Facts(&f) {
-		if _, twice := got[l.Name]; twice {
-			t.Errorf("%s twice", l.Name)
-		}
-		got[l.Name] = line{l.Name, l.String(), tuning.SourceName(l.Source), l.Note}
-	}
-	for _, want := range []line{
-		{"speculative_decoding", "on", "environment", ""},
-		{"api_server_count", "2", "rooftop's flag", ""},
-		{"gpu_name", "NVIDIA A100-SXM4-80GB", "GPU", ""},
-		{"max_num_batched_tokens", "2,048\u00a0tok", "default", "vLLM 0.11 on this GPU"},
-		{"enforce_eager", "", "", tuning.NotKnown},
-	} {
-		if got[want.name] != want {
-			t.Errorf("got %+v, want %+v", got[want.name], want)
-		}
 	}
 }

@@ -2,11 +2,11 @@ package tui
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 )
 
@@ -49,7 +49,7 @@ func diagnosisAt(slots int, waiting float64) *engine.Diagnosis {
 		GPUs:    []engine.GPUSummary{summaryOf(fixtureGPU(0).Devices[0])},
 	}
 	for _, name := range engine.MeasuredNames {
-		n := engine.NamedQuantity{Name: name, Quantity: engine.Quantity{Unit: fixtureUnit(name), Source: fixtureOrigin(name)}}
+		n := engine.NamedQuantity{Name: name, Quantity: engine.Quantity{Unit: tuning.UnitOf(name), Source: engine.Measured}}
 		if v, ok := q[name]; ok {
 			n.Value = some(v)
 		} else {
@@ -81,45 +81,6 @@ func diagnosisAt(slots int, waiting float64) *engine.Diagnosis {
 	}
 	d.Findings, d.Recommendation = fixtureFindings(slots, to, waiting, kv)
 	return d
-}
-
-func fixtureOrigin(name string) engine.Origin {
-	switch name {
-	case "usd_per_million_tokens", "recoverable_usd_per_hour":
-		return engine.Estimate
-	case "front_end_mean_s", "preemption_lost_s", "tokens_per_watt", "joules_per_token":
-		return engine.Derived
-	}
-	return engine.Measured
-}
-
-func fixtureUnit(name string) string {
-	units := []struct {
-		unit  string
-		names []string
-	}{
-		{"tok/s", []string{"generation_tokens_per_s", "prompt_tokens_per_s", "prefill_tokens_per_s"}},
-		{"req/s", []string{"requests_per_s"}},
-		{"req", []string{"running_mean", "waiting_mean", "waiting_deferred_mean", "swapped_mean", "total_requests"}},
-		{"ratio", []string{"kv_usage_mean", "kv_usage_peak", "prefix_hit_rate", "gpu_util", "mem_util", "dram_util", "throttled", "cpu_kv_usage_mean", "external_hit_rate", "lookup_ratio", "prefill_share", "spec_acceptance", "api_server_cpu"}},
-		{"1/s", []string{"preemptions_per_s", "http_4xx_per_s", "rejections_per_s", "http_5xx_per_s"}},
-		{"tok", []string{"prompt_tokens_mean", "output_tokens_mean", "total_generation_tokens"}},
-		{"W", []string{"power_w", "power_limit_w"}},
-		{"B", []string{"vram_total_bytes", "vram_used_bytes", "vram_peak_bytes"}},
-		{"C", []string{"temperature_c", "temperature_peak_c"}},
-		{"MHz", []string{"sm_clock_mhz"}},
-		{"tok/s/W", []string{"tokens_per_watt"}},
-		{"J", []string{"joules_per_token"}},
-		{"USD", []string{"usd_per_million_tokens"}},
-		{"USD/h", []string{"recoverable_usd_per_hour"}},
-		{"", []string{"missed_ticks"}},
-	}
-	for _, u := range units {
-		if slices.Contains(u.names, name) {
-			return u.unit
-		}
-	}
-	return "s"
 }
 
 func fixtureFacts(slots int) engine.Facts {

@@ -11,15 +11,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// fixtures returns the snapshots for frames, in order.
-func fixtures() []namedSnapshot {
-	var list []namedSnapshot
-	for _, f := range builders() {
-		list = append(list, namedSnapshot{f.name, f.build()})
-	}
-	return list
-}
-
 // builders returns the functions that build the snapshots for frames, in order.
 func builders() []builder {
 	return append([]builder{
@@ -29,6 +20,7 @@ func builders() []builder {
 		{"statsoff", statsOffSnapshot},
 		{"baseline", baselineSnapshot},
 		{"waiting", waitingSnapshot},
+		{"applicable", func() *loop.Snapshot { return withHands(waitingSnapshot()) }},
 		{"settling", settlingSnapshot},
 		{"measuring", measuringSnapshot},
 		{"worse", worseSnapshot},
@@ -42,11 +34,6 @@ func builders() []builder {
 		{"finished", finishedSnapshot},
 		{"long", longSnapshot},
 	}, autoBuilders()...)
-}
-
-type namedSnapshot struct {
-	name string
-	s    *loop.Snapshot
 }
 
 type builder struct {

@@ -6,21 +6,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/tui/screentest"
-
+	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/frame"
+	"github.com/rooftop-dev/rooftop/tui/screentest"
 )
 
 // plainLook returns the settings before any key press.
-func plainLook() *frame.Settings { return lookWith(cell.Unicode()) }
-
-func lookWith(glyphs cell.Glyphs) *frame.Settings {
-	u := &frame.Settings{Glyphs: glyphs}
+func plainLook() *frame.Settings {
+	u := &frame.Settings{Glyphs: cell.Unicode()}
 	u.Scroll[viewLog] = frame.ToEnd
 	return u
 }
@@ -43,143 +40,50 @@ func plainFrame(s *loop.Snapshot, u *frame.Settings, w, h int) string {
 
 func viewFile(v frame.ViewID) string { return strings.ToLower(views()[v].name) }
 
-// TestViews draws the views of one run at common terminal sizes.
-func TestViews(t *testing.T) {
-	s := snapshotNamed(t, "waiting")
-	for v := range numViews {
-		for _, size := range [][2]int{{80, 24}, {120, 30}, {200, 60}, {60, 16}, {40, 10}} {
-			name := fmt.Sprintf("%s-%dx%d", viewFile(v), size[0], size[1])
-			t.Run(name, func(t *testing.T) {
-				u := plainLook()
-				u.View = v
-				screentest.Golden(t, name, plainFrame(s, u, size[0], size[1]))
-			})
-		}
-		name := viewFile(v) + "-80x24-ascii"
+// TestFrames draws each view at the sizes at which its layout differs, the states of a run, what keys lead to, and
+// the looks of a terminal: in seven bits, without colours, and as bytes with them.
+func TestFrames(t *testing.T) {
+	looks := map[string]struct {
+		theme   string
+		profile colorprofile.Profile
+	}{"nocolor": {"dark", colorprofile.ASCII}, "light": {"light", colorprofile.TrueColor}, "dark": {"dark", colorprofile.TrueColor}, "sixteen": {"auto", colorprofile.ANSI}}
+	for _, f := range []struct {
+		name, state, keys, look string
+		w, h                    int
+	}{
+		{"now", "waiting", "1", "", 80, 24}, {"now", "waiting", "1", "", 120, 30}, {"now", "waiting", "1", "", 200, 60}, {"now", "waiting", "1", "", 60, 16},
+		{"now", "waiting", "1", "ascii", 80, 24}, {"now", "waiting", "1", "nocolor", 80, 24}, {"now", "waiting", "1", "light", 80, 24}, {"now", "waiting", "1", "sixteen", 80, 24},
+		{"roofline", "waiting", "2", "", 80, 24}, {"roofline", "waiting", "2", "", 120, 30}, {"roofline", "waiting", "2", "ascii", 80, 24},
+		{"history", "waiting", "3", "", 80, 24}, {"auto-history-better", "better", "3", "", 200, 60}, {"auto-history-failed", "failed", "3", "", 80, 24},
+		{"evidence", "waiting", "4", "", 80, 24}, {"evidence", "waiting", "4", "", 200, 60},
+		{"gpu", "waiting", "5", "", 80, 24}, {"gpu", "waiting", "5", "", 200, 60},
+		{"log", "waiting", "6", "", 80, 24},
+		{"auto-now-trial", "trial", "1", "", 120, 30}, {"auto-now-trial", "trial", "1", "", 40, 10}, {"auto-now-trial", "trial", "1", "dark", 80, 24},
+		{"auto-now-better", "better", "1", "", 200, 60}, {"state-countdown", "countdown", "1", "", 80, 24}, {"state-incomparable", "incomparable", "1", "", 80, 24},
+		{"state-looking", "looking", "1", "", 80, 24}, {"state-down", "down", "1", "", 80, 24}, {"state-late", "late", "1", "", 80, 24},
+		{"state-nogpu", "nogpu", "1", "", 80, 24}, {"state-worse", "worse", "1", "", 80, 24}, {"over-worse", "worse", "1", "", 20, 6},
+		{"over-help", "waiting", "?", "", 80, 24}, {"over-apply", "applicable", "a", "", 80, 24}, {"over-copied-long", "long", "y", "", 80, 24},
+		{"over-quit", "measuring", "q", "", 80, 24}, {"over-replay", "waiting", "1", "", 80, 24},
+	} {
+		name := strings.TrimSuffix(fmt.Sprintf("%s-%dx%d-%s", f.name, f.w, f.h, f.look), "-")
 		t.Run(name, func(t *testing.T) {
-			u := lookWith(cell.ASCII())
-			u.View = v
-			got := plainFrame(s, u, 80, 24)
-			if strings.ContainsFunc(got, func(r rune) bool { return r > 0x7e }) {
-				t.Errorf("more than seven bits in\n%s", got)
+			o := frame.Options{ASCII: f.look == "ascii"}
+			if f.name == "over-replay" {
+				o.Playback = &fakeTape{now: 312 * time.Second, of: 500 * time.Second, speed: 10}
 			}
-			screentest.Golden(t, name, got)
-		})
-	}
-}
-
-// TestLooks draws views with and without colours, as bytes for a terminal.
-func TestLooks(t *testing.T) {
-	s := snapshotNamed(t, "waiting")
-	for _, l := range []struct {
-		name, theme string
-		profile     colorprofile.Profile
-		views       frame.ViewID // how many of them
-	}{
-		{"nocolor", "dark", colorprofile.ASCII, numViews},
-		{"light", "light", colorprofile.TrueColor, numViews},
-		{"dark", "dark", colorprofile.TrueColor, 1},
-		{"sixteen", "auto", colorprofile.ANSI, 1},
-	} {
-		for v := range l.views {
-			name := viewFile(v) + "-80x24-" + l.name
-			t.Run(name, func(t *testing.T) {
-				u := plainLook()
-				u.View = v
-				c, _ := drawRun(s, u, 80, 24)
-				th := frame.ThemeOf(l.theme, l.profile)
-				screentest.GoldenBytes(t, name, c, th, l.profile)
-			})
-		}
-	}
-}
-
-// TestWordsSurviveWithoutColour checks that words and symbols express what colours express.
-func TestWordsSurviveWithoutColour(t *testing.T) {
-	for _, c := range []struct {
-		state, keys string
-		want        []string
-	}{
-		{"waiting", "1", []string{"[1 Now]", "●", "▲ warn", "Concurrency saturation", "PLATEAU"}},
-		{"waiting", "3", []string{"[3 History]", "better", "plateau", "kept"}},
-		{"waiting", "4", []string{"fired", "recommended"}},
-		{"waiting", "space", []string{"FROZEN"}},
-		{"paused", "1", []string{"PAUSED"}},
-		{"worse", "1", []string{"✖ Worse", "WORSE", "worse", "revert", "continue"}},
-		{"down", "1", []string{"✖", "not answered", "server down"}},
-		{"late", "1", []string{"▲", "Last read 9 s ago"}},
-		{"long", "1", []string{"SIMULATED"}},
-		{"measuring", "q", []string{"[ No, stay ]", "Yes, quit"}},
-	} {
-		t.Run(c.state+" "+c.keys, func(t *testing.T) {
-			m, _, _ := testModel(snapshotNamed(t, c.state), frame.Options{Color: "never"})
-			press(m, c.keys)
-			text := ansi.Strip(m.View().Content)
-			for _, want := range c.want {
-				if !strings.Contains(text, want) {
-					t.Errorf("no %q in\n%s", want, text)
-				}
+			m, _, _ := testModel(snapshotNamed(t, f.state), o)
+			m.Update(tea.WindowSizeMsg{Width: f.w, Height: f.h})
+			m.View()
+			press(m, f.keys)
+			c, _ := drawRun(m.shown, &m.Settings, f.w, f.h)
+			if look, ok := looks[f.look]; ok {
+				screentest.GoldenBytes(t, name, c, frame.ThemeOf(look.theme, look.profile), look.profile)
+				return
 			}
-		})
-	}
-}
-
-// TestStates draws common states in the view Now.
-func TestStates(t *testing.T) {
-	for _, f := range fixtures() {
-		if f.name == "waiting" {
-			continue
-		}
-		t.Run(f.name, func(t *testing.T) {
-			screentest.Golden(t, "state-"+f.name+"-80x24", plainFrame(f.s, plainLook(), 80, 24))
-		})
-	}
-}
-
-// TestOverlays draws overlays.
-func TestOverlays(t *testing.T) {
-	for _, o := range []struct {
-		name, state string
-		w, h        int
-		keys        string
-		hands       bool
-	}{
-		{"help", "waiting", 80, 24, "?", false},
-		{"help", "waiting", 120, 30, "?", false},
-		{"help", "waiting", 80, 50, "?", false},
-		{"apply", "waiting", 80, 24, "a", true},
-		{"apply", "waiting", 60, 16, "a", true},
-		{"apply", "waiting", 30, 10, "a", true},
-		{"help", "waiting", 40, 12, "?", false},
-		{"apply-yourself", "waiting", 80, 24, "a", false},
-		{"copied", "waiting", 80, 24, "y", false},
-		{"copied-long", "long", 80, 24, "y", false},
-		{"quit", "measuring", 80, 24, "q", false},
-		{"filter", "waiting", 80, 24, "4 / s l o t", false},
-		{"why-not", "waiting", 80, 24, "c", false},
-		{"frozen", "waiting", 80, 24, "space", false},
-		{"worse", "worse", 40, 10, "", false},
-		{"worse", "worse", 20, 6, "", false},
-		{"replay", "waiting", 80, 24, "", false},
-	} {
-		name := fmt.Sprintf("over-%s-%dx%d", o.name, o.w, o.h)
-		t.Run(name, func(t *testing.T) {
-			s := *snapshotNamed(t, o.state)
-			if o.hands {
-				s.Can[loop.CommandApply] = loop.Availability{OK: true}
+			screentest.Golden(t, name, c.Plain())
+			if o.ASCII && strings.ContainsFunc(c.Plain(), func(r rune) bool { return r > 0x7e }) {
+				t.Errorf("more than seven bits in\n%s", c.Plain())
 			}
-			options := frame.Options{}
-			if o.name == "replay" {
-				options.Playback = &fakeTape{now: 312 * time.Second, of: 500 * time.Second, speed: 10}
-			}
-			m := newModel(&fakeFeed{s: &s}, &fakeControls{}, options)
-			m.Init()
-			m.Width, m.Height = o.w, o.h
-			for k := range strings.FieldsSeq(o.keys) {
-				m.View()
-				m.Update(screentest.KeyPress(k))
-			}
-			screentest.Golden(t, name, plainFrame(m.shown, &m.Settings, o.w, o.h))
 		})
 	}
 }

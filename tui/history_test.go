@@ -1,14 +1,12 @@
 package tui
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -24,13 +22,13 @@ func TestHistoryTellsAllAtEveryWidth(t *testing.T) {
 	var want []string
 	for i := range s.Iterations {
 		it := &s.Iterations[i]
-		_, word, _ := verdictSign(unicodeLook(), it)
+		_, word, _ := verdictSign(plainLook(), it)
 		want = append(want, tuning.IterationChange(it), string(it.Noticed), beforeAfter(it, tuning.Output, true), tuning.Change(it.Delta.Throughput),
 			beforeAfter(it, "ttft_p99_s", false), beforeAfter(it, "itl_p99_s", false), beforeAfter(it, "usd_per_million_tokens", false), word, string(it.End), "PROFILE "+string(it.Delta.Classic), expectation(it))
 	}
 	want = append(want, "decide", "load differs: prompts were 9 % longer after the change", "Noise, the same settings measured again: +2.1 %, −1.3 %", ": within")
 	for w := 60; w <= 240; w += 3 {
-		got := strings.Join(strings.Fields(drawn(history, s, unicodeLook(), w, 70)), " ")
+		got := strings.Join(strings.Fields(drawn(history, s, plainLook(), w, 70)), " ")
 		got = strings.ReplaceAll(got, " │ │ ", " ")
 		for _, part := range want {
 			if part = strings.ReplaceAll(part, figure.NBSP, " "); !strings.Contains(got, part) {
@@ -45,7 +43,7 @@ func TestHistoryTellsAllAtEveryWidth(t *testing.T) {
 func TestHistoryAndNowShowTheSameFigures(t *testing.T) {
 	s := snapshotNamed(t, "better")
 	for name, content := range map[string]contentOf{"now": now, "history": history} {
-		got := words(drawn(content, s, unicodeLook(), 200, 60))
+		got := words(drawn(content, s, plainLook(), 200, 60))
 		for _, want := range []string{"1,230 → 2,530", "9.66 s → 676 ms", "$0.41 → $0.20"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s lacks %q:\n%s", name, want, got)
@@ -55,7 +53,7 @@ func TestHistoryAndNowShowTheSameFigures(t *testing.T) {
 }
 
 func TestHistoryScrollsTheListAlone(t *testing.T) {
-	s, u := snapshotNamed(t, "worse"), unicodeLook()
+	s, u := snapshotNamed(t, "worse"), plainLook()
 	const h = 20
 	top := strings.Split(drawn(history, s, u, 80, h), "\n")
 	bottom := strings.Split(drawnFrom(history, s, u, 80, h, history(s, u, 80).Lines(h)-h), "\n")
@@ -67,26 +65,6 @@ func TestHistoryScrollsTheListAlone(t *testing.T) {
 	}
 	if diff := cmp.Diff(top[h/2:], bottom[h/2:]); diff != "" {
 		t.Errorf("the charts moved (-top +bottom)\n%s", diff)
-	}
-}
-
-func TestStripHeights(t *testing.T) {
-	all := timeMeasures()
-	for lines := range 80 {
-		heights := stripHeights(timeMeasures(), lines)
-		total := 0
-		for i, h := range heights {
-			total += h
-			if h > all[i].most {
-				t.Errorf("%d lines: %s has %d", lines, all[i].name, h)
-			}
-			if len(heights) > 1 && h < goodStrip {
-				t.Errorf("%d lines: %s has only %d", lines, all[i].name, h)
-			}
-		}
-		if total > lines {
-			t.Errorf("%d lines: %v", lines, heights)
-		}
 	}
 }
 
@@ -131,7 +109,7 @@ func TestTimelineStretches(t *testing.T) {
 // An outage is a gap in every chart, as wide as its duration, even while it lasts.
 func TestOutageIsAGap(t *testing.T) {
 	s := snapshotNamed(t, "down")
-	line := newTimeline(s, unicodeLook(), 200)
+	line := newTimeline(s, plainLook(), 200)
 	c := cell.NewCanvas(200, 3)
 	line.strip(c.Pane(), &timeMeasures()[0])
 	foot := []rune(strings.Split(c.Plain(), "\n")[2])[line.left:]
@@ -158,7 +136,7 @@ func TestChartsDoNotWobble(t *testing.T) {
 	for n := 100; n < 140; n++ {
 		s := *full
 		s.Points, s.Now = full.Points[:n], full.Points[n-1].T+time.Second
-		line := newTimeline(&s, unicodeLook(), 120)
+		line := newTimeline(&s, plainLook(), 120)
 		c := cell.NewCanvas(120, 1)
 		line.strip(c.Pane(), &timeMeasures()[0])
 		now := []rune(strings.Split(c.Plain(), "\n")[0])[line.left : line.left+line.span.N-1]
@@ -191,55 +169,6 @@ func TestRecent(t *testing.T) {
 			s := &loop.Snapshot{Points: c.points, Now: time.Duration(c.now * 1e9)}
 			if diff := cmp.Diff(c.want, recent(s, 4, tokens)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestChangeOf(t *testing.T) {
-	for _, c := range []struct {
-		it   loop.Iteration
-		want string
-	}{
-		{loop.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}}, "--max-num-seqs 4 → 32"},
-		{loop.Iteration{Changes: []engine.Change{{Flag: "--max-num-seqs", To: "32"}, {Flag: "--enforce-eager", From: "on"}}}, "--max-num-seqs unset → 32, --enforce-eager left out"},
-		{loop.Iteration{Noticed: loop.Unreadable}, "settings that cannot be read"},
-		{loop.Iteration{Noticed: loop.SameSettings}, "restarted with the same settings"},
-	} {
-		if got := words(tuning.IterationChange(&c.it)); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
-	}
-}
-
-func TestMinuteLabel(t *testing.T) {
-	for _, c := range []struct {
-		t, every time.Duration
-		want     string
-	}{
-		{90 * time.Second, 30 * time.Second, "1:30"}, {0, time.Minute, "0"}, {75 * time.Minute, 5 * time.Minute, "75"},
-	} {
-		if got := minuteLabel(c.t, c.every); got != c.want {
-			t.Errorf("%v every %v: %q, want %q", c.t, c.every, got, c.want)
-		}
-	}
-}
-
-func BenchmarkHistory(b *testing.B) {
-	s := *snapshotNamed(b, "waiting")
-	points := s.Points
-	for i := len(points); i < 4000; i++ { // hours of it
-		p := points[i%len(s.Points)]
-		p.T = time.Duration(i+1) * engine.WindowLength
-		points = append(points, p)
-	}
-	s.Points, s.Now = points, points[len(points)-1].T
-	for _, size := range [][2]int{{80, 21}, {200, 55}} {
-		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
-			c, u := cell.NewCanvas(size[0], size[1]), unicodeLook()
-			b.ReportAllocs()
-			for b.Loop() {
-				history(&s, u, size[0]).Draw(c.Pane(), 0)
 			}
 		})
 	}

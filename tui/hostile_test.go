@@ -16,7 +16,7 @@ import (
 // TestHostileSnapshots draws snapshots that are inconsistent, partly empty, and full of invalid
 // numbers. There must always be a frame.
 func TestHostileSnapshots(t *testing.T) {
-	all := fixtures()
+	all := builders()
 	seeds := 500
 	if !longtest.Tests {
 		seeds = 50
@@ -24,11 +24,12 @@ func TestHostileSnapshots(t *testing.T) {
 	for seed := range uint64(seeds) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		f := all[r.IntN(len(all))]
-		if f.s == nil {
+		s := f.build()
+		if s == nil {
 			continue
 		}
 		sp := &screentest.Spoiler{Rand: r, Odds: screentest.Pick(r, 3, 10, 40, 200)}
-		snap := sp.Spoil(reflect.ValueOf(*f.s)).Interface().(loop.Snapshot)
+		snap := sp.Spoil(reflect.ValueOf(*s)).Interface().(loop.Snapshot)
 		snap.Phase = loop.Phase(r.IntN(int(loop.NumPhases)))
 		w, h := screentest.Pick(r, 20, 36, 60, 80, 101, 120, 171, 200, 250), screentest.Pick(r, 6, 16, 24, 31, 45, 60)
 		for v := range numViews {

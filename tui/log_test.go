@@ -20,7 +20,7 @@ func TestLog(t *testing.T) {
 			{T: 2 * time.Hour, Text: "a line\nfeed"},
 		},
 	}
-	got := drawn(journal, s, unicodeLook(), 80, 8)
+	got := drawn(journal, s, plainLook(), 80, 8)
 	want := strings.TrimPrefix(`
  1,234 earlier entries dropped
     1:02  14:01:02  ✖ bad   the server stopped answering: connection refused
@@ -35,13 +35,33 @@ func TestLog(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	// On a narrow screen the wall clock is left out.
-	if narrow := drawn(journal, s, unicodeLook(), 56, 20); strings.Contains(narrow, "14:01") || !strings.Contains(narrow, "✖ bad") {
+	if narrow := drawn(journal, s, plainLook(), 56, 20); strings.Contains(narrow, "14:01") || !strings.Contains(narrow, "✖ bad") {
 		t.Errorf("at 56 cells:\n%s", narrow)
 	}
 	ascii := drawn(journal, s, &frame.Settings{Glyphs: cell.ASCII()}, 80, 8)
 	for _, sign := range []string{"x bad", "* good", "! warn"} {
 		if !strings.Contains(ascii, sign) {
 			t.Errorf("%q is missing in\n%s", sign, ascii)
+		}
+	}
+}
+
+// TestJournalFromAnyLine checks that formatting only the visible lines gives the same lines as
+// formatting all.
+func TestJournalFromAnyLine(t *testing.T) {
+	s := snapshotNamed(t, "long") // entries of several lines, and some let go
+	for _, glyphs := range []cell.Glyphs{cell.Unicode(), cell.ASCII()} {
+		u := &frame.Settings{Glyphs: glyphs}
+		lines := journal(s, u, 66).Lines(0)
+		all := strings.Split(drawn(journal, s, u, 66, lines+6), "\n")
+		if lines < 2*len(s.Journal) || strings.TrimSpace(all[lines-1]) == "" || strings.TrimSpace(all[lines]) != "" {
+			t.Fatalf("%d lines for %d entries", lines, len(s.Journal))
+		}
+		for first := range lines + 2 {
+			got, want := drawnFrom(journal, s, u, 66, 5, first), strings.Join(all[min(first, lines):min(first, lines)+5], "\n")+"\n"
+			if got != want {
+				t.Errorf("from line %d: got\n%s\nwant\n%s", first, got, want)
+			}
 		}
 	}
 }

@@ -58,6 +58,9 @@ func TestCommands(t *testing.T) {
 		{name: "quit before the first snapshot", s: nil, keys: "q", want: []loop.Command{loop.CommandQuit}, quit: true},
 		{name: "advice for the clients is no command", s: clientAdvice(), keys: "y", says: "no command to copy"},
 		{name: "advice for the clients is not applied", s: clientAdvice(), keys: "a", says: "no flag of the server"},
+		{name: "holds", s: countdownSnapshot(), keys: "x", want: []loop.Command{loop.CommandHold}, says: "Paused: no more changes until x is pressed again."},
+		{name: "goes on", s: heldSnapshot(), keys: "x", want: []loop.Command{loop.CommandHold}, says: "Autopilot resumed."},
+		{name: "a run of a person is not held", s: waitingSnapshot(), keys: "x", says: "x: This run is not automatic: --auto makes it so."},
 		{name: "nothing to copy", s: lookingSnapshot(), keys: "y", says: "no command to copy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -154,7 +154,7 @@ func TestFindInEveryView(t *testing.T) {
 func TestLimitsInCharts(t *testing.T) {
 	s := waitingSnapshot()
 	s.Objectives = []verdict.Objective{{Metric: verdict.MetricITL, Quantile: 0.99, Limit: 0.03}, {Metric: verdict.MetricTTFT, Quantile: 0.5, Limit: 1}}
-	got := drawn(history, s, unicodeLook(), 200, 55)
+	got := drawn(history, s, plainLook(), 200, 55)
 	if !strings.Contains(got, "limit 30.0 ms") || !strings.Contains(got, "┄┄┄") {
 		t.Errorf("no limit of ITL\n%s", got)
 	}
@@ -178,34 +178,18 @@ func TestRanksAndFailures(t *testing.T) {
 	d.Measured = slices.Insert(slices.Clone(d.Measured), 0, engine.NamedQuantity{Name: "http_5xx_per_s", Quantity: engine.Quantity{Value: stat.Some(0.4), Unit: "req/s"}})
 	s.Live = &d
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 56}} {
-		got := words(drawn(machine, s, unicodeLook(), size[0], size[1]))
+		got := words(drawn(machine, s, plainLook(), size[0], size[1]))
 		for _, want := range []string{"2 data-parallel ranks", "0 12 18 50 % 100 %", "1 0 0 0"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%v: %q is missing in\n%s", size, want, got)
 			}
 		}
-		if got := words(drawn(now, s, unicodeLook(), size[0], size[1])); !strings.Contains(got, "0.400 req/s failed (5xx)") {
+		if got := words(drawn(now, s, plainLook(), size[0], size[1])); !strings.Contains(got, "0.400 req/s failed (5xx)") {
 			t.Errorf("%v: no failures in\n%s", size, got)
 		}
 	}
-	if got := words(drawn(now, s, unicodeLook(), 200, 56)); !strings.Contains(got, "Data-parallel ranks") {
+	if got := words(drawn(now, s, plainLook(), 200, 56)); !strings.Contains(got, "Data-parallel ranks") {
 		t.Errorf("the wide view has no ranks\n%s", got)
-	}
-}
-
-// TestLargeShows checks that a larger screen shows what a smaller one shows, and more.
-func TestLargeShows(t *testing.T) {
-	u := unicodeLook()
-	large, small := words(drawn(now, waitingSnapshot(), u, 200, 56)), words(drawn(now, waitingSnapshot(), u, 120, 26))
-	for _, want := range []string{"queue", "decode", "Recommendation", "Change 2", "Findings"} {
-		if !strings.Contains(small, want) {
-			t.Errorf("120x30: %q is missing", want)
-		}
-	}
-	for _, want := range []string{"queue", "decode", "Recommendation", "Considered and not taken", "Findings", "GPU", "Latest events", "The run over time"} {
-		if !strings.Contains(large, want) {
-			t.Errorf("200x60: %q is missing", want)
-		}
 	}
 }
 
