@@ -37,21 +37,3 @@ func TestTicks(t *testing.T) {
 		})
 	}
 }
-
-func TestExtend(t *testing.T) {
-	for _, c := range []struct {
-		name       string
-		axis, want Axis
-	}{
-		{"to the next tick", Axis{Hi: 1260}, Axis{Hi: 1500}},
-		{"already there", Axis{Hi: 1500}, Axis{Hi: 1500}},
-		{"both ends", Axis{Lo: 95, Hi: 118}, Axis{Lo: 90, Hi: 120}},
-		{"no axis", Axis{Hi: math.Inf(1)}, Axis{Hi: math.Inf(1)}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, c.axis.Extend(4)); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
-		})
-	}
-}

@@ -76,41 +76,6 @@ func TestNewSpan(t *testing.T) {
 	}
 }
 
-// As a run grows, its chart keeps its finished columns until the buckets get longer. Once it has
-// been full, it uses at least two fifths of its width.
-func TestSpanIsSteady(t *testing.T) {
-	const columns, window = 53, 2 * time.Second
-	before := chart.NewSpan(0, window, columns)
-	changes := 0
-	for to := 2 * window; to < 6*time.Hour; to += window {
-		s := chart.NewSpan(0, to, columns)
-		switch {
-		case s.N > columns:
-			t.Fatalf("%v: %d columns", to, s.N)
-		case s.First != 0:
-			t.Fatalf("%v: begins at %d", to, s.First)
-		case s.Step != before.Step:
-			changes++
-			if 5*s.N < 2*columns {
-				t.Fatalf("%v: only %d of %d columns", to, s.N, columns)
-			}
-		case s.N < before.N || s.N > before.N+1+int(window/s.Step):
-			t.Fatalf("%v: %d columns after %d", to, s.N, before.N)
-		}
-		before = s
-	}
-	if changes > 32 {
-		t.Errorf("the buckets changed %d times in six hours", changes)
-	}
-}
-
-func TestLatest(t *testing.T) {
-	s := chart.Latest(10*time.Second, 2*time.Second, 3)
-	if want := (chart.Span{First: 2, N: 3, Step: 2 * time.Second}); s != want {
-		t.Errorf("got %+v, want %+v", s, want)
-	}
-}
-
 func TestEvery(t *testing.T) {
 	for _, c := range []struct{ step, want time.Duration }{
 		{2 * time.Second, 30 * time.Second}, {4 * time.Second, time.Minute}, {8 * time.Second, 2 * time.Minute}, {time.Minute, 10 * time.Minute}, {30 * 24 * time.Hour, 301 * 24 * time.Hour},

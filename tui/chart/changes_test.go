@@ -48,24 +48,3 @@ func TestChangesRow(t *testing.T) {
 		})
 	}
 }
-
-// Nothing is drawn outside the line.
-func TestChangesKeepToTheirLine(t *testing.T) {
-	values := []float64{-1, -0.3, 0, 1e-9, 0.03, 0.5, 8, 1e12, math.Inf(1), math.NaN(), -math.MaxFloat64}
-	for _, low := range values {
-		for _, high := range values {
-			for w := range 12 {
-				canvas := cell.NewCanvas(w+2, 3)
-				axis := NewChanges([]Stretch{{low, high}}, []Stretch{{high, low}})
-				line := canvas.Pane().Sub(1, 1, w, 1)
-				axis.Row(line, cell.Unicode(), Stretch{low, high}, Stretch{low, high}, high, cell.Trial)
-				axis.Axis(line)
-				for y, text := range strings.Split(canvas.Plain(), "\n") {
-					if y != 1 && strings.TrimSpace(text) != "" || y == 1 && text != "" && !strings.HasPrefix(text, " ") {
-						t.Fatalf("%v to %v in %d cells leaves its line: %q", low, high, w, canvas.Plain())
-					}
-				}
-			}
-		}
-	}
-}

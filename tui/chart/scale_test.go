@@ -2,10 +2,8 @@ package chart_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/chart"
 )
 
@@ -45,53 +43,5 @@ func TestScaleKeeps(t *testing.T) {
 				t.Errorf("got %v, want 0 to %v", s, c.want)
 			}
 		})
-	}
-}
-
-// A chart would jump if its scale changed with values close to a step.
-func TestScaleIsSteady(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
-		v := math.Exp(r.Float64()*40 - 20)
-		s := chart.Scale{}.Fit(v)
-		if s.At(v) > 1 || v > s.Hi || v < 0.399*s.Hi {
-			t.Fatalf("%v is at %.2f of %v", v, v/s.Hi, s.Hi)
-		}
-		if again := s.Fit(v * 0.9999).Fit(v); again != s {
-			t.Fatalf("%v: %v became %v", v, s, again)
-		}
-	}
-}
-
-// Follow equals Fit of the highest visible value, at each step.
-func TestFollow(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 300 {
-		values := make([]stat.Opt, r.IntN(80))
-		for i := range values {
-			switch r.IntN(8) {
-			case 0:
-			case 1:
-				values[i] = stat.Some(math.NaN())
-			default:
-				values[i] = stat.Some(math.Exp(r.Float64() * 9))
-			}
-		}
-		width := 1 + r.IntN(20)
-		var want chart.Scale
-		for i := range values {
-			most, any := math.Inf(-1), false
-			for _, v := range values[max(0, i-width+1) : i+1] {
-				if v.OK && !math.IsNaN(v.V) {
-					most, any = max(most, v.V), true
-				}
-			}
-			if any {
-				want = want.Fit(most)
-			}
-		}
-		if got := chart.Follow(values, width); got != want {
-			t.Fatalf("%v in %d columns: got %v, want %v", values, width, got, want)
-		}
 	}
 }

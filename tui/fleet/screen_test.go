@@ -12,7 +12,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -293,34 +292,27 @@ func TestKeysAreOneEach(t *testing.T) {
 // TestHoldsItsFrame draws every state in every view at various sizes, with and without a filter.
 func TestHoldsItsFrame(t *testing.T) {
 	for name, l := range states() {
-		t.Run(name, func(t *testing.T) {
-			for _, w := range []int{20, 36, 59, 60, 61, 79, 80, 100, 120, 170, 240} {
-				for _, h := range []int{6, 10, 15, 16, 17, 24, 30, 40, 60} {
-					if (w+h)%3 == 1 {
-						continue
+		for _, w := range []int{20, 36, 59, 60, 80, 100, 170, 240} {
+			for _, h := range []int{6, 10, 15, 16, 17, 24, 60} {
+				for v := range numViews {
+					u := &frame.Settings{Glyphs: cell.Unicode(), View: v, Over: map[bool]frame.Overlay{true: frame.OverlayHelp}[h == 17]}
+					if (w+h)%2 == 0 {
+						u.Glyphs, u.Filter = cell.ASCII(), "gpu-00"
 					}
-					for v := range numViews {
-						u := &frame.Settings{Glyphs: cell.Unicode(), View: v, Over: map[bool]frame.Overlay{true: frame.OverlayHelp}[h == 17]}
-						if (w+h)%2 == 0 {
-							u.Glyphs, u.Filter = cell.ASCII(), "gpu-00"
-						}
-						u.Scroll[v] = 7 * (h % 3)
-						set := &choices{order: fleetpage.Order{Key: w % 9, Least: h%2 == 0}, by: fleet.By(h) % fleet.NumBys}
-						if w%4 == 0 {
-							set.within = &within{by: fleet.ByDeployment, name: "vllm-chat"}
-						}
-						set.at[v] = cursor{true, "gpu-007:8000", h}
-						c, e := drawScreen(l, u, set, w, h)
-						if err := screentest.CheckFrame(c.Plain(), w, h); err != nil {
-							t.Fatalf("%s at %dx%d: %v\n%s", tabs()[v], w, h, err, c.Plain())
-						}
-						if e.Lines < 0 || e.First > max(0, e.Lines-e.Page) {
-							t.Fatalf("%s at %dx%d: %+v", tabs()[v], w, h, e)
-						}
+					u.Scroll[v] = 7 * (h % 3)
+					set := &choices{order: fleetpage.Order{Key: w % 9, Least: h%2 == 0}, by: fleet.By(h) % fleet.NumBys}
+					if w%4 == 0 {
+						set.within = &within{by: fleet.ByDeployment, name: "vllm-chat"}
+					}
+					set.at[v] = cursor{true, "gpu-007:8000", h}
+					c, e := drawScreen(l, u, set, w, h)
+					err := screentest.CheckFrame(c.Plain(), w, h)
+					if err != nil || e.Lines < 0 || e.First > max(0, e.Lines-e.Page) {
+						t.Fatalf("%s, %s at %dx%d: %v, %+v\n%s", name, tabs()[v], w, h, err, e, c.Plain())
 					}
 				}
 			}
-		})
+		}
 	}
 }
 
@@ -394,16 +386,4 @@ func TestProgram(t *testing.T) {
 		}
 		keys.Unplug()
 	})
-}
-
-// BenchmarkFrame draws and paints a list of 1,000 servers, as View does after each change.
-func BenchmarkFrame(b *testing.B) {
-	th := frame.ThemeOf("dark", colorprofile.TrueColor)
-	l := liveOf(1000)
-	u := &frame.Settings{Glyphs: cell.Unicode()}
-	b.ReportAllocs()
-	for b.Loop() {
-		c, _ := drawScreen(l, u, &choices{}, 120, 30)
-		c.Render(th.Paint)
-	}
 }

@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -125,28 +124,6 @@ aaaaaaaaaaaa
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestPlacesDoNotOverlap stacks random panels: they follow each other within the height.
-func TestPlacesDoNotOverlap(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	for range 1000 {
-		var panels []Panel
-		for i := range 1 + r.IntN(5) {
-			var keep []int
-			for range r.IntN(5) {
-				keep = append(keep, 10+r.IntN(90))
-			}
-			panels = append(panels, letters(fmt.Sprint(i), keep...))
-		}
-		h, end := r.IntN(25), 0
-		for _, at := range places(panels, h, r.IntN(2) == 0) {
-			if at.y < end || at.y+at.h > h || at.h <= 0 || sum(at.blocks) == 0 {
-				t.Fatalf("%+v after line %d of %d", at, end, h)
-			}
-			end = at.y + at.h
-		}
 	}
 }
 
