@@ -15,7 +15,7 @@ func guideTo(s *loop.Snapshot, u *frame.Settings) frame.Guide {
 	k := frame.Keys()
 	groups := k.Groups()
 	if u.Tape == nil {
-		groups = slices.Delete(groups, 4, 5) // a live server has no speed
+		groups = slices.Delete(groups, 3, 4) // a live server has no speed
 	}
 	return frame.Guide{Groups: groups, Off: offNow(s), Legend: legend(u)}
 }
@@ -104,8 +104,6 @@ func hintsFor(s *loop.Snapshot, u *frame.Settings) frame.Hints {
 	add(!u.Frozen, k.Freeze, "freeze")
 	add(!s.Paused && can(loop.CommandPause), k.Pause, "pause")
 	add(u.View == viewHistory, k.Window, "window")
-	add(u.Window > 0 && u.Tape == nil, k.SeekBack, "back")
-	add(u.Window > 0 && u.Tape == nil, k.SeekOn, "on")
 	add(s.Attached, k.Export, "export")
 	add(true, k.Palette, "go to")
 	return list

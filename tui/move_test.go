@@ -38,40 +38,6 @@ func TestEveryKeyAnswers(t *testing.T) {
 	}
 }
 
-// TestTimeMoves checks that left and right move in time, never between views.
-func TestTimeMoves(t *testing.T) {
-	m, _, _ := testModel(waitingSnapshot(), frame.Options{})
-	press(m, "3 left")
-	if m.Settings.View != viewHistory || !strings.Contains(m.Settings.Notice.Text, "whole run") {
-		t.Errorf("view %d, %q", m.Settings.View, m.Settings.Notice.Text)
-	}
-	whole := ansi.Strip(m.Text)
-	press(m, "w")
-	if m.Settings.Window != time.Minute || ansi.Strip(m.Text) == whole {
-		t.Errorf("a window of %v", m.Settings.Window)
-	}
-	press(m, "right")
-	if !strings.Contains(m.Settings.Notice.Text, "end now") {
-		t.Errorf("right at the end: %q", m.Settings.Notice.Text)
-	}
-	press(m, "h h l")
-	if m.Settings.Behind != 15*time.Second || m.Settings.View != viewHistory {
-		t.Errorf("two back and one on: %v behind", m.Settings.Behind)
-	}
-	press(m, strings.Repeat("left ", 99))
-	if most := m.shown.Now - time.Minute; m.Settings.Behind != most {
-		t.Errorf("%v behind, at most %v", m.Settings.Behind, most)
-	}
-	press(m, "left")
-	if !strings.Contains(m.Settings.Notice.Text, "begin with the run") {
-		t.Errorf("left at the beginning: %q", m.Settings.Notice.Text)
-	}
-	press(m, "w w w")
-	if m.Settings.Window != 0 || m.Settings.Behind != 0 {
-		t.Errorf("after all windows: %v, %v behind", m.Settings.Window, m.Settings.Behind)
-	}
-}
-
 func TestPalette(t *testing.T) {
 	for _, c := range []struct {
 		keys string
@@ -193,38 +159,20 @@ func TestRanksAndFailures(t *testing.T) {
 	}
 }
 
-// TestPickAndCopy chooses parts of lines with keys and with the mouse, and copies them.
-func TestPickAndCopy(t *testing.T) {
+// TestWindowOfCharts checks that w shows the last minutes in the charts, and that left and right say what they are for.
+func TestWindowOfCharts(t *testing.T) {
 	m, _, _ := testModel(waitingSnapshot(), frame.Options{})
-	m.Update(tea.WindowSizeMsg{Width: 120, Height: 30})
-	press(m, "Y down")
-	if got := m.Extent.Picked; got != "Output 1,230 tok/s" {
-		t.Errorf("the second line: %q", got)
+	press(m, "3 left")
+	if m.Settings.View != viewHistory || !strings.Contains(m.Settings.Notice.Text, "Only a recording") {
+		t.Errorf("view %d, %q", m.Settings.View, m.Settings.Notice.Text)
 	}
-	press(m, "right")
-	if got := m.Extent.Picked; !strings.HasPrefix(got, "--max-num-seqs 16 → 40") {
-		t.Errorf("the part beside it: %q", got)
+	whole := ansi.Strip(m.Text)
+	press(m, "w")
+	if m.Settings.Window != time.Minute || ansi.Strip(m.Text) == whole {
+		t.Errorf("a window of %v", m.Settings.Window)
 	}
-	cmd := press(m, "y")
-	if cmd == nil || !strings.Contains(fmt.Sprint(cmd()), "--max-num-seqs 16 → 40") || m.Settings.Pick != nil {
-		t.Errorf("y copies nothing: %v", m.Settings.Pick)
-	}
-	m.Update(tea.MouseClickMsg{X: 10, Y: 4, Button: tea.MouseLeft})
-	m.View()
-	if got := m.Extent.Picked; !strings.HasPrefix(got, "Output") {
-		t.Errorf("a click chooses %q", got)
-	}
-	press(m, "z")
-	if !strings.Contains(m.Settings.Notice.Text, "esc ends") {
-		t.Errorf("another key says %q", m.Settings.Notice.Text)
-	}
-	press(m, "esc")
-	if m.Settings.Pick != nil {
-		t.Error("esc does not end the choice")
-	}
-	press(m, "4 Y G")
-	press(m, strings.Repeat("down ", 40))
-	if m.Settings.Scroll[viewEvidence] == 0 {
-		t.Error("the choice does not scroll at the edge")
+	press(m, "w w w")
+	if m.Settings.Window != 0 {
+		t.Errorf("after all windows: %v", m.Settings.Window)
 	}
 }

@@ -204,49 +204,25 @@ func (m *model) readTape() {
 // seekStep is how far left and right move in a recording.
 const seekStep = 10 * time.Second
 
-// seek moves in time: in a recording, or else the charts by a quarter of their window.
+// seek moves in a recording.
 func (m *model) seek(by int) {
-	u := &m.Settings
-	switch {
-	case m.Options.Playback != nil:
-		m.Options.Playback.Seek(time.Duration(by) * seekStep)
-	case u.Window == 0:
-		m.Notify(frame.Remark{Token: cell.Warn, Text: "The charts show the whole run. w lets them show its last minutes, tab is the next view."})
-	case u.Behind == 0 && by > 0:
-		m.Notify(frame.Remark{Token: cell.Warn, Text: "The charts end now. left goes back, tab is the next view."})
-	case by < 0 && u.Behind >= m.shownNow()-u.Window:
-		m.Notify(frame.Remark{Token: cell.Warn, Text: "The charts begin with the run. tab is the next view."})
-	default:
-		u.Behind = min(max(0, u.Behind-time.Duration(by)*u.Window/4), m.shownNow()-u.Window)
-		m.Notify(frame.Remark{Token: cell.OK, Text: "Charts: " + windowWords(u)})
+	if m.Options.Playback == nil {
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "Only a recording goes back and on. w lets the charts show the last minutes, tab is the next view."})
+		return
 	}
+	m.Options.Playback.Seek(time.Duration(by) * seekStep)
 }
 
 // nextWindow lets the charts show the next longer time.
 func (m *model) nextWindow() {
 	list := [...]time.Duration{0, time.Minute, 5 * time.Minute, 15 * time.Minute}
 	u := &m.Settings
-	u.Window, u.Behind = list[(slices.Index(list[:], u.Window)+1)%len(list)], 0
-	m.Notify(frame.Remark{Token: cell.OK, Text: "Charts: " + windowWords(u)})
-}
-
-// windowWords returns the time that the charts show.
-func windowWords(u *frame.Settings) string {
-	switch {
-	case u.Window == 0:
-		return "the whole run."
-	case u.Behind == 0:
-		return "the last " + bucketLength(u.Window) + "; left goes back."
+	u.Window = list[(slices.Index(list[:], u.Window)+1)%len(list)]
+	text := "the whole run."
+	if u.Window > 0 {
+		text = "the last " + bucketLength(u.Window) + "."
 	}
-	return bucketLength(u.Window) + " until " + lasting(u.Behind) + " ago; right goes on."
-}
-
-// shownNow returns the time of the snapshot on the screen.
-func (m *model) shownNow() time.Duration {
-	if m.shown == nil {
-		return 0
-	}
-	return m.shown.Now
+	m.Notify(frame.Remark{Token: cell.OK, Text: "Charts: " + text})
 }
 
 // speed selects the next faster or slower speed of a recording.

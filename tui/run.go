@@ -53,12 +53,6 @@ func outdated(s *loop.Snapshot) bool {
 // Options control how a screen is drawn.
 type Options = frame.Options
 
-// Colors are a user's styles; ParseColors reads them.
-type Colors = frame.Colors
-
-// ParseColors reads a file of colours.
-func ParseColors(text string) (Colors, error) { return frame.ParseColors(text) }
-
 // Playback controls a recording.
 type Playback = frame.Playback
 

@@ -74,9 +74,6 @@ func newTimeline(s *loop.Snapshot, u *frame.Settings, w int) *timeline {
 // run.
 func shownTime(s *loop.Snapshot, u *frame.Settings, length time.Duration) (from, to time.Duration) {
 	from, to = max(0, s.Points[0].T-length), endOf(s)
-	if u.Window > 0 && u.Tape == nil {
-		to = max(from, to-u.Behind)
-	}
 	if u.Window > 0 {
 		from = max(from, to-u.Window)
 	}

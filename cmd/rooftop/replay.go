@@ -112,7 +112,7 @@ func (o *replayOptions) check(w *cli.World) error {
 		return err
 	}
 	if !o.tui {
-		for _, name := range []string{"speed", "theme", "theme-file", "refresh", "mouse", "report-dir"} {
+		for _, name := range []string{"speed", "theme", "refresh", "mouse", "report-dir"} {
 			if o.given(name) {
 				return cli.Usagef("replay: --%s is for the screen; add --tui", name)
 			}

@@ -309,36 +309,6 @@ func (p Pane) Mark(x, to, y int, t Token) {
 	}
 }
 
-// Parts returns the columns at which the parts of line y begin and end, as they are separated by a
-// sign such as the edge of a frame. Blank parts are left out.
-func (p Pane) Parts(y int, edge string) (parts [][2]int) {
-	if y < 0 || y >= p.Height() {
-		return nil
-	}
-	from := 0
-	for x := range p.Width() + 1 {
-		if x < p.Width() && p.Read(x, x+1, y) != edge {
-			continue
-		}
-		if strings.TrimSpace(p.Read(from, x, y)) != "" {
-			parts = append(parts, [2]int{from, x})
-		}
-		from = x + 1
-	}
-	return parts
-}
-
-// Read returns the text of line y from column x up to, but not including, column to.
-func (p Pane) Read(x, to, y int) string {
-	var b strings.Builder
-	for _, s := range p.c.row(p.r.Min.Y + y)[p.r.Min.X+x : p.r.Min.X+max(x, to)] {
-		if !s.filler {
-			b.WriteString(orBlank(s.text))
-		}
-	}
-	return b.String()
-}
-
 // Highlight marks each occurrence of a text, in upper or lower case, as selected.
 func (p Pane) Highlight(text string) {
 	sought := strings.ToLower(p.spell(text))

@@ -40,7 +40,7 @@ func (k *keyMap) groups() []frame.KeyGroup {
 	return []frame.KeyGroup{
 		{Title: "Servers", Keys: []key.Binding{k.Detail, k.Back, k.Filter, k.Order, k.Reverse, k.Group, k.Copy, k.Alone, k.Measure}},
 		{Title: "Views", Keys: []key.Binding{k.Next, k.Previous, k.Digit, k.Palette}},
-		{Title: "Display", Keys: []key.Binding{k.Freeze, k.Mouse, k.Pick, k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom}},
+		{Title: "Display", Keys: []key.Binding{k.Freeze, k.Mouse, k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom}},
 		{Title: "Program", Keys: []key.Binding{k.Help, k.Quit, k.Interrupt, k.Suspend}},
 	}
 }

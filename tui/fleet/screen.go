@@ -143,7 +143,7 @@ func (t *Screen) say(token cell.Token, text string) {
 func (t *Screen) pointed(m tea.MouseMsg) bool {
 	u := &t.Settings
 	line := m.Mouse().Y - t.Extent.Top
-	if u.View == viewServer || u.Over != frame.OverlayNone || u.Typing || u.Palette != nil || u.Pick != nil || t.shown == nil || line < 0 || line >= t.Extent.Height {
+	if u.View == viewServer || u.Over != frame.OverlayNone || u.Typing || u.Palette != nil || t.shown == nil || line < 0 || line >= t.Extent.Height {
 		return false
 	}
 	switch m := m.(type) {

@@ -39,7 +39,7 @@ func NewDisplay(o Options, k KeyMap, views []string) Display {
 	if o.ASCII {
 		d.Settings.Glyphs = cell.ASCII()
 	}
-	d.theme = d.themeOf(o.Theme)
+	d.theme = ThemeOf(o.Theme, d.profile)
 	return d
 }
 
@@ -99,7 +99,7 @@ func (d *Display) Receive(msg tea.Msg, from feeder) tea.Cmd {
 			if msg.IsDark() {
 				name = "dark"
 			}
-			d.theme, d.Changed = d.themeOf(name), true
+			d.theme, d.Changed = ThemeOf(name, d.profile), true
 		}
 	case tea.KeyPressMsg:
 		return from.Press(msg)

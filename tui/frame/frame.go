@@ -18,10 +18,7 @@ type Extent struct {
 	// Tabs are the columns at which the tabs of the views end.
 	Tabs []int
 
-	Top, Height int      // lines of the screen that the view has
-	Picked      string   // the text that the user chose to copy
-	Parts       [][2]int // columns of the parts of its line
-	Part        int      // the chosen one
+	Top, Height int // lines of the screen that the view has
 }
 
 // Scene is the content of a screen.
@@ -66,9 +63,6 @@ func Compose(s *Scene, u *Settings, w, h int) (*cell.Canvas, Extent) {
 	e := drawBody(at(l.body), s, u)
 	e.Tabs = tabs
 	e.Top, e.Height = l.body.Min.Y, l.body.Dy()
-	if u.Pick != nil && u.Over == OverlayNone {
-		drawPick(at(l.body), u, &e)
-	}
 	if u.Filter != "" && u.Over == OverlayNone {
 		at(l.body).Highlight(strings.TrimSpace(u.Filter))
 	}

@@ -9,7 +9,7 @@ import (
 type KeyMap struct {
 	Help, Next, Previous, Digit, Filter, Palette, Detail, Back key.Binding
 
-	Apply, Revert, Continue, Skip, Unskip, Measure, Hold, Pause, Copy, Pick, Export key.Binding
+	Apply, Revert, Continue, Skip, Unskip, Measure, Hold, Pause, Copy, Export key.Binding
 
 	Freeze, Mouse, Up, Down, PageUp, PageDown, Top, Bottom key.Binding
 
@@ -44,7 +44,6 @@ func Keys() KeyMap {
 		Hold:     Bind("x", "pause or resume autopilot", "x"),
 		Pause:    Bind("p", "pause reading the server", "p"),
 		Copy:     Bind("y", "copy and show the command", "y"),
-		Pick:     Bind("Y", "choose a line and copy it", "Y"),
 		Export:   Bind("e", "export a report", "e"),
 
 		Freeze:   Bind("space", "freeze the display only", "space"),
@@ -77,11 +76,10 @@ type KeyGroup struct {
 // Groups returns the bindings in the groups and order of the help.
 func (k *KeyMap) Groups() []KeyGroup {
 	return []KeyGroup{
-		{"Run", []key.Binding{k.Apply, k.Revert, k.Continue, k.Skip, k.Unskip, k.Measure, k.Hold, k.Pause, k.Copy, k.Pick, k.Export}},
+		{"Run", []key.Binding{k.Apply, k.Revert, k.Continue, k.Skip, k.Unskip, k.Measure, k.Hold, k.Pause, k.Copy, k.Export}},
 		{"Views", []key.Binding{k.Next, k.Previous, k.Digit, k.Palette, k.Filter, k.Detail, k.Back}},
-		{"Display", []key.Binding{k.Freeze, k.Mouse, k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom}},
-		{"Time", []key.Binding{k.SeekBack, k.SeekOn, k.Window}},
-		{"Recording (replay)", []key.Binding{k.Faster, k.Slower}},
+		{"Display", []key.Binding{k.Freeze, k.Mouse, k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom, k.Window}},
+		{"Recording (replay)", []key.Binding{k.SeekBack, k.SeekOn, k.Faster, k.Slower}},
 		{"Program", []key.Binding{k.Help, k.Quit, k.Interrupt, k.Suspend}},
 	}
 }

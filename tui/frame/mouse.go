@@ -15,14 +15,8 @@ func (d *Display) wheel(m tea.MouseWheelMsg) {
 	d.Changed = by != 0 && d.moved(by) || d.Changed
 }
 
-// click opens the view whose tab is clicked, or chooses what is clicked to be copied.
+// click opens the view whose tab is clicked.
 func (d *Display) click(m tea.MouseClickMsg) {
-	if line := m.Y - d.Extent.Top; m.Button == tea.MouseLeft && line >= 0 && line < d.Extent.Height && d.Settings.Over == OverlayNone {
-		d.startPick()
-		d.Settings.Pick.Line, d.Changed = line, true
-		d.Settings.Pick.Column = m.X
-		return
-	}
 	if m.Button != tea.MouseLeft || m.Y != tabsLine || d.Settings.Over != OverlayNone && d.Settings.Over != OverlayHelp {
 		return
 	}

@@ -47,9 +47,6 @@ func (d *Display) Handle(k tea.KeyPressMsg, actions func() []Action, over func(t
 			d.CloseOverlay(k)
 		}
 		return nil
-	case d.Settings.Pick != nil:
-		d.Notify(Remark{})
-		return d.movePick(k)
 	}
 	for _, a := range actions() {
 		if Pressed(k, a.Binding) {
@@ -77,7 +74,6 @@ func (d *Display) Moves() []Action {
 		OnKey(k.Filter, func() { d.Settings.Typing = true }),
 		OnKey(k.Palette, func() { d.Settings.Palette = &Palette{} }),
 		OnKey(k.Mouse, d.toggleMouse),
-		OnKey(k.Pick, d.startPick),
 	}, d.scrolls()...)
 }
 

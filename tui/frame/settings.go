@@ -25,10 +25,8 @@ type Settings struct {
 	Filter  string        // what is searched for in every view
 	Typing  bool          // the filter is being typed
 	Frozen  bool          // the display stands still
-	Pick    *Pick         // what the user chooses to copy, nil if not choosing
 	Palette *Palette      // open if not nil
 	Window  time.Duration // that charts over time cover; 0 is the whole run
-	Behind  time.Duration // end of that window before the present
 
 	Over   Overlay // the open overlay
 	Yes    bool    // whether enter answers yes to a question
@@ -77,7 +75,6 @@ type Options struct {
 	ASCII    bool
 	Color    string        // "auto", "always" or "never"; auto honours NO_COLOR
 	Theme    string        // "auto", "dark" or "light"
-	Colors   Colors        // replace those of the theme
 	Refresh  time.Duration // between two looks at the run; 0 is 250 ms
 	NoMouse  bool          // leaves the mouse to the terminal until a key turns it on
 	Playback Playback      // nil for a live server

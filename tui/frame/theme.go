@@ -10,15 +10,11 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
-// Theme holds the style of every token.
-type Theme struct {
-	styles [cell.NumTokens]lipgloss.Style
-	// before and after are the escape sequences of a style around a text.
-	before, after [cell.NumTokens]string
-}
+// Theme holds the style of every token: the escape sequences around its texts.
+type Theme struct{ before, after [cell.NumTokens]string }
 
 func newTheme(styles [cell.NumTokens]lipgloss.Style) Theme {
-	t := Theme{styles: styles}
+	var t Theme
 	for i := range styles {
 		const mark = "x"
 		t.before[i], t.after[i], _ = strings.Cut(styles[i].Render(mark), mark)

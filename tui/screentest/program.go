@@ -3,8 +3,9 @@ package screentest
 import (
 	"bytes"
 
-	tea "charm.land/bubbletea/v2"
 	"sync"
+
+	tea "charm.land/bubbletea/v2"
 )
 
 // KeyPress returns the message for a key name, such as "tab" or "a".

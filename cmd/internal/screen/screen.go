@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"charm.land/bubbletea/v2"
+	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
@@ -21,7 +21,6 @@ import (
 // Options control the look and refresh rate of the screen.
 type Options struct {
 	Theme   string
-	Colors  string // file with the user's colours, "" for none
 	Refresh time.Duration
 	Mouse   bool
 	// Program adds options of the Bubble Tea program: tests have no terminal.
@@ -41,7 +40,6 @@ func Default() Options { return Options{Theme: "auto", Refresh: defaultRefresh, 
 // Register adds the flags of the screen.
 func (o *Options) Register(f *pflag.FlagSet) {
 	cli.Choice(f, &o.Theme, "theme", "auto", "`WHICH` colours: auto, dark or light; auto asks the terminal", "auto", "dark", "light")
-	f.StringVar(&o.Colors, "theme-file", "", "`FILE` with colours of your own, a line each: warn = #ffe169 bold")
 	f.DurationVar(&o.Refresh, "refresh", defaultRefresh, "`TIME` between two looks at the run, 50ms to 10s; longer over a slow line")
 	f.BoolVar(&o.Mouse, "mouse", true, "take wheel and clicks; shift selects text, --mouse=false leaves the mouse to the terminal")
 }
@@ -51,35 +49,12 @@ func (o *Options) Check() error {
 	if o.Refresh < minRefresh || o.Refresh > maxRefresh {
 		return cli.Usagef("--refresh %v: give %v to %v", o.Refresh, minRefresh, maxRefresh)
 	}
-	if _, err := o.colors(); err != nil {
-		return cli.Usagef("--theme-file: %w", err)
-	}
 	return nil
-}
-
-// maxColors limits the size of a file of colours, in bytes.
-const maxColors = 64 << 10
-
-// colors reads the file of colours, if there is one.
-func (o *Options) colors() (tui.Colors, error) {
-	if o.Colors == "" {
-		return nil, nil
-	}
-	text, err := cli.ReadFile(o.Colors, maxColors)
-	if err != nil {
-		return nil, err
-	}
-	c, err := tui.ParseColors(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Colors, err)
-	}
-	return c, nil
 }
 
 // TUI returns the options of package tui.
 func (o *Options) TUI(w *cli.World, out *cli.Output) tui.Options {
 	options := tui.Options{ASCII: out.Style(w).ASCII, Color: out.Color, Theme: o.Theme, Refresh: o.Refresh, NoMouse: !o.Mouse, Env: w.Env}
-	options.Colors, _ = o.colors() // Check has read it
 	if f, ok := w.Stdin.(*os.File); ok {
 		options.Program = append(options.Program, tea.WithInput(f))
 	}
