@@ -90,21 +90,21 @@ func lastPoint(s *loop.Snapshot) *loop.Point {
 	return p
 }
 
-// scale returns the scale of the number's sparkline.
-func (n *headline) scale(s *loop.Snapshot) chart.Scale {
+// top returns the upper end of the scale of the number's sparkline.
+func (n *headline) top(s *loop.Snapshot) float64 {
 	if n.unit == "ratio" {
-		return chart.Ratio()
+		return 1
 	}
 	if n.name == "running_mean" {
 		if slots := tuning.Slots(&s.Facts); slots.OK && slots.V > 0 {
-			return chart.Scale{Hi: slots.V}
+			return slots.V
 		}
 	}
 	values := make([]stat.Opt, len(s.Points))
 	for i := range s.Points {
 		values[i] = n.get(&s.Points[i])
 	}
-	return chart.Follow(values, len(values))
+	return chart.Top(values)
 }
 
 // Columns of a headline number: its label, its value, its unit.
@@ -146,7 +146,7 @@ func (n *headline) spark(p cell.Pane, s *loop.Snapshot, u *frame.Settings) {
 	if len(values) == 0 {
 		return
 	}
-	chart.Sparkline(p, u.Glyphs, sparkToken(s), values, n.scale(s))
+	chart.Sparkline(p, u.Glyphs, sparkToken(s), values, n.top(s))
 }
 
 // sparkToken returns the token of a change on trial, or of the baseline.

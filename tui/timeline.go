@@ -188,17 +188,17 @@ func (t *timeline) strip(p cell.Pane, m *timeMeasure) {
 		t.samples[i].V = t.values[i]
 	}
 	values := chart.Buckets(t.span, m.fold, t.samples)
-	scale := chart.Ratio()
+	top, limit := 1.0, m.limitOf(t.s)
 	if !m.full {
-		scale = chart.Follow(t.values, len(t.values))
-		if limit := m.limitOf(t.s); limit.OK && limit.V <= limitInView*scale.Hi {
-			scale = scale.Fit(limit.V)
+		top = chart.Top(t.values)
+		if limit.OK && limit.V <= limitInView*top {
+			top = max(top, chart.Nice(limit.V))
 		}
 	}
 	if t.left > 0 {
-		t.scale(p.Sub(0, 0, t.left, p.Height()), m, scale)
+		t.scale(p.Sub(0, 0, t.left, p.Height()), m, top)
 	} else {
-		t.title(p.Sub(0, 0, p.Width(), 1), m, scale)
+		t.title(p.Sub(0, 0, p.Width(), 1), m, top)
 		p = p.Sub(0, 1, p.Width(), p.Height()-1)
 	}
 	body := p.Sub(t.left, 0, t.span.N, p.Height())
@@ -207,20 +207,20 @@ func (t *timeline) strip(p cell.Pane, m *timeMeasure) {
 			body.Sub(x, 0, 1, p.Height()).Fill(cell.Border, t.u.Glyphs.Vertical)
 		}
 	}
-	if limit := m.limitOf(t.s); limit.OK && limit.V <= scale.Hi {
-		chart.Limit(body, t.u.Glyphs, limit.V, scale)
+	if limit.OK && limit.V <= top {
+		chart.Limit(body, t.u.Glyphs, limit.V, top)
 	}
-	chart.Area(body, t.u.Glyphs, values, scale, func(i int) cell.Token { return t.state[i].token() })
+	chart.Area(body, t.u.Glyphs, values, top, func(i int) cell.Token { return t.state[i].token() })
 	if t.right > 0 {
 		t.figures(p.Sub(t.left+t.cols, 0, t.right, p.Height()), m)
 	}
 }
 
 // title draws the name, value and scale above a chart that has no room for them at its sides.
-func (t *timeline) title(p cell.Pane, m *timeMeasure, s chart.Scale) {
+func (t *timeline) title(p cell.Pane, m *timeMeasure, top float64) {
 	x := p.Text(0, 0, cell.Title, m.name)
 	x = p.Text(x+1, 0, cell.Strong, m.show(t.now(m), t.points))
-	p.Text(x+1, 0, cell.Muted, "("+m.fold.String()+", 0 to "+m.top(s.Hi)+")")
+	p.Text(x+1, 0, cell.Muted, "("+m.fold.String()+", 0 to "+m.top(top)+")")
 }
 
 // now returns the latest value, None if windows have stopped arriving.
@@ -236,7 +236,7 @@ func (t *timeline) now(m *timeMeasure) stat.Opt {
 }
 
 // scale draws the quantity's name and the ends of the scale.
-func (t *timeline) scale(p cell.Pane, m *timeMeasure, s chart.Scale) {
+func (t *timeline) scale(p cell.Pane, m *timeMeasure, top float64) {
 	g, h, edge := t.u.Glyphs, p.Height(), p.Width()-1
 	p.Text(0, 0, cell.Title, m.name)
 	p.Text(0, 1, cell.Muted, m.fold.String())
@@ -245,10 +245,10 @@ func (t *timeline) scale(p cell.Pane, m *timeMeasure, s chart.Scale) {
 	}
 	p.Sub(edge, 0, 1, h).Fill(cell.Border, g.Vertical)
 	p.Text(edge, 0, cell.Border, g.TeeRight)
-	if s.Hi == 0 { // nothing was measured
+	if top == 0 { // nothing was measured
 		return
 	}
-	p.Right(edge-1, 0, cell.Muted, m.top(s.Hi))
+	p.Right(edge-1, 0, cell.Muted, m.top(top))
 	if h > 1 {
 		p.Text(edge, h-1, cell.Border, g.TeeRight)
 		p.Right(edge-1, h-1, cell.Muted, "0")

@@ -9,10 +9,10 @@ type Glyphs struct {
 	// Bar fills a whole cell; Rest fills the remaining part of a bar.
 	Bar, Rest string
 	// Lines of frames and axes.
-	Horizontal, Vertical, TopLeft, TopRight, BottomLeft, BottomRight, TeeLeft, TeeRight, Cross string
+	Horizontal, Vertical, TopLeft, TopRight, BottomLeft, BottomRight, TeeLeft, TeeRight string
 	// Good, Warn, Bad and Info mark a text with its tone.
 	Good, Warn, Bad, Info string
-	Arrow, Ellipsis, Dash string
+	Ellipsis, Dash        string
 	Point, Past           string // the current point of a plot, a past one
 	Flat                  string // unchanged
 }
@@ -21,8 +21,8 @@ type Glyphs struct {
 func Unicode() Glyphs {
 	return Glyphs{
 		Levels: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, Bar: "█", Rest: "░",
-		Horizontal: "─", Vertical: "│", TopLeft: "╭", TopRight: "╮", BottomLeft: "╰", BottomRight: "╯", TeeLeft: "├", TeeRight: "┤", Cross: "┼",
-		Good: "●", Warn: "▲", Bad: "✖", Info: "·", Arrow: "→", Ellipsis: "…", Dash: "–", Point: "◆", Past: "◇", Flat: "=",
+		Horizontal: "─", Vertical: "│", TopLeft: "╭", TopRight: "╮", BottomLeft: "╰", BottomRight: "╯", TeeLeft: "├", TeeRight: "┤",
+		Good: "●", Warn: "▲", Bad: "✖", Info: "·", Ellipsis: "…", Dash: "–", Point: "◆", Past: "◇", Flat: "=",
 	}
 }
 
@@ -31,7 +31,7 @@ func ASCII() Glyphs {
 	return Glyphs{
 		ASCII:  true,
 		Levels: []string{"_", ".", ":", "-", "=", "+", "*", "#"}, Bar: "#", Rest: ".",
-		Horizontal: "-", Vertical: "|", TopLeft: "+", TopRight: "+", BottomLeft: "+", BottomRight: "+", TeeLeft: "+", TeeRight: "+", Cross: "+",
-		Good: "*", Warn: "!", Bad: "x", Info: ".", Arrow: "->", Ellipsis: "...", Dash: "-", Point: "O", Past: "o", Flat: "=",
+		Horizontal: "-", Vertical: "|", TopLeft: "+", TopRight: "+", BottomLeft: "+", BottomRight: "+", TeeLeft: "+", TeeRight: "+",
+		Good: "*", Warn: "!", Bad: "x", Info: ".", Ellipsis: "...", Dash: "-", Point: "O", Past: "o", Flat: "=",
 	}
 }

@@ -47,7 +47,7 @@ func (b *Bar) Draw(p cell.Pane, g cell.Glyphs) {
 }
 
 // at returns the position of a value in cells, limited to the bar.
-func (b *Bar) at(v float64, w int) float64 { return Scale{0, b.Top}.At(v) * float64(w) }
+func (b *Bar) at(v float64, w int) float64 { return share(v, b.Top) * float64(w) }
 
 func (b *Bar) fill(p cell.Pane, g cell.Glyphs) {
 	w := p.Width()

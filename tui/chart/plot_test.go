@@ -89,7 +89,7 @@ func TestOddChartsAreDrawn(t *testing.T) {
 			xy = append(xy, chart.XY{X: value(), Y: value()})
 		}
 		p, g := cell.NewCanvas(r.IntN(60), r.IntN(24)).Pane(), screentest.Pick(r, cell.Unicode(), cell.ASCII())
-		chart.Sparkline(p, g, cell.Body, values, chart.Scale{Lo: value(), Hi: value()})
+		chart.Sparkline(p, g, cell.Body, values, value())
 		bar := chart.Bar{Value: stat.Some(value()), Top: value(), Marks: []chart.Tick{{At: value()}}}
 		bar.Draw(p, g)
 		pl := chart.Plot{
