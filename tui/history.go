@@ -3,36 +3,32 @@ package tui
 import (
 	"cmp"
 	"fmt"
-	"strings"
-	"time"
+	"slices"
 
-	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/effect"
-	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/frame"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
-// historyView shows the list of iterations, the newest first, above charts of the whole run. The
-// list scrolls; the charts stay in place.
+// historyView shows the changes, the newest first, above charts of the whole run. The changes scroll; the charts
+// stay in place.
 type historyView struct {
 	s      *loop.Snapshot
 	u      *frame.Settings
 	width  int
 	framed bool
-	lines  []historyRow
+	lines  *lines.Lines
 }
 
 func history(s *loop.Snapshot, u *frame.Settings, width int) frame.Content {
 	return &historyView{s: s, u: u, width: width}
 }
 
-// Lines returns the number of lines of the charts and of the whole list.
+// Lines returns the number of lines of the charts and of all changes.
 func (v *historyView) Lines(h int) int {
 	if framed := v.width >= frame.TwoColumns && h >= frame.FrameLines; v.lines == nil || framed != v.framed {
 		v.framed = framed
@@ -40,10 +36,10 @@ func (v *historyView) Lines(h int) int {
 		if framed {
 			w = frame.Inner(v.width, true)
 		}
-		v.lines = historyLines(w, v.s, v.u)
+		v.lines = v.u.Lines(historySections(v.s, v.u), w)
 	}
 	room, _ := v.rooms(h)
-	return h - room + len(v.lines)
+	return h - room + v.lines.Height()
 }
 
 // edges returns the number of lines of the frame around a panel.
@@ -54,17 +50,17 @@ func (v *historyView) edges() int {
 	return 0
 }
 
-// rooms divides h lines between the list and the charts. The frames are not included.
+// rooms divides h lines between the changes and the charts. The frames are not included.
 func (v *historyView) rooms(h int) (list, charts int) {
 	edges := v.edges()
 	list = h - edges
-	if charts = chartLines(v.s, list, len(v.lines)+edges/2); charts > 0 {
-		list = min(list-edges-charts, len(v.lines)+1-edges/2)
+	if charts = chartLines(v.s, list, v.lines.Height()+edges/2); charts > 0 {
+		list = min(list-edges-charts, v.lines.Height()+1-edges/2)
 	}
 	return list, charts
 }
 
-// Draw draws the list from line first on, and the charts.
+// Draw draws the changes from line first on, and the charts.
 func (v *historyView) Draw(p cell.Pane, first int) {
 	h := p.Height()
 	v.Lines(h)
@@ -76,10 +72,7 @@ func (v *historyView) Draw(p cell.Pane, first int) {
 	if v.framed {
 		list = v.u.Frame(list, &frame.Panel{Title: "Changes"})
 	}
-	first = max(0, min(first, len(v.lines)-room))
-	for y := range min(room, len(v.lines)-first) {
-		v.lines[first+y](list.Sub(0, y, list.Width(), 1))
-	}
+	v.u.Text(list, 0, v.lines.From(max(0, min(first, v.lines.Height()-room)), room))
 	if charts > 0 {
 		if v.framed {
 			times = v.u.Frame(times, &frame.Panel{Title: "Over time"})
@@ -146,249 +139,78 @@ func stripHeights(all []timeMeasure, lines int) []int {
 	return heights
 }
 
-// historyRow draws one line of the list.
-type historyRow func(p cell.Pane)
-
-// historyLines returns the lines of the list of iterations.
-func historyLines(w int, s *loop.Snapshot, u *frame.Settings) []historyRow {
+// historySections returns all changes in a table, and what is known of each, the newest first.
+func historySections(s *loop.Snapshot, u *frame.Settings) []page.Section {
 	if len(s.Iterations) == 0 {
 		text := "No change yet: the first one is compared with the baseline."
 		if s.Baseline == nil {
 			text = "No change yet: the baseline is not complete."
 		}
-		return []historyRow{func(p cell.Pane) { p.Text(0, 0, cell.Muted, p.Cut(text, p.Width())) }}
+		return []page.Section{{Nodes: []page.Node{page.Paragraph(page.Toned(page.Muted, text))}}}
 	}
-	t := newIterations(w, s, u)
-	lines := []historyRow{t.head}
+	run := tuning.Run{Snapshot: s}
+	var newest []*loop.Iteration
+	for i := range s.Iterations {
+		newest = append(newest, &s.Iterations[len(s.Iterations)-1-i])
+	}
+	table := tuning.ChangeTable(newest)
+	for head, rank := range map[string]int{"before, tok/s": 1, "after, tok/s": 1, "noticed as": 2, "what else differed": 3} { // each change has these below
+		i := slices.IndexFunc(table.Columns, func(c page.Column) bool { return c.Head == head })
+		table.Columns[i].Rank = rank
+	}
+	for i, it := range newest {
+		if it.End == loop.IterationOpen {
+			outcome := slices.IndexFunc(table.Columns, func(c page.Column) bool { return c.Head == "outcome" })
+			table.Rows[i][outcome] = page.Words(doing(s))
+		}
+	}
+	top := page.Section{}
 	if text := tuning.Sentence(s.Score.Summary()); text != "" {
-		lines = []historyRow{func(p cell.Pane) { p.Text(0, 0, cell.Strong, p.Cut(text, p.Width())) }, t.head}
+		top.Add(page.Paragraph(page.Toned(page.Strong, text)))
 	}
-	if t.outcomes != nil {
-		lines = append(lines, t.outcomes.foot)
+	top.Add(table)
+	if text := run.NoiseText(); text != "" {
+		top.Add(page.Paragraph(page.Toned(page.Muted, "Noise: "+text)))
 	}
-	for i := len(s.Iterations) - 1; i >= 0; i-- {
-		it := &s.Iterations[i]
-		lines = append(lines, func(p cell.Pane) { t.line(p, it) })
-		if r, ok := outcomeRow(it); ok && t.outcomes != nil {
-			lines = append(lines, func(p cell.Pane) { t.outcomes.row(p, &r) })
-		}
-		for _, text := range t.details(it) {
-			lines = append(lines, func(p cell.Pane) { p.Text(t.indent, 0, cell.Muted, text) })
-		}
+	list := []page.Section{top}
+	for _, it := range newest {
+		list = append(list, changeSection(it, u))
 	}
-	if text := noiseOf(s); text != "" {
-		for _, l := range cell.Wrap(u.Spell(text), w) {
-			lines = append(lines, func(p cell.Pane) { p.Text(0, 0, cell.Muted, l) })
-		}
-	}
-	return lines
+	return list
 }
 
-// noiseOf describes how much measurements of the same configuration differ, "" if unknown.
-func noiseOf(s *loop.Snapshot) string {
-	if len(s.Noise) == 0 {
-		return ""
-	}
-	list := make([]string, len(s.Noise))
-	for i, v := range s.Noise {
-		list[i] = tuning.Change(stat.Some(v))
-	}
-	return "Noise, the same settings measured again: " + strings.Join(list, ", ")
-}
-
-// iterationList is the layout of the list.
-type iterationList struct {
-	s      *loop.Snapshot
-	u      *frame.Settings
-	w      int
-	indent int // of the change and of the details below it
-	// outcomes charts predictions and intervals on one axis. It is nil without any.
-	outcomes *intervalChart
-	columns  []iterationColumn
-}
-
-// iterationColumn is a quantity of the list. Its widest text determines its width.
-type iterationColumn struct {
-	name   string
-	detail string // its name in the details, if that differs
-	text   func(*loop.Iteration) (string, cell.Token)
-	right  bool
-	least  int // minimum width of the view for the column; in a narrower view it is in the details
-	x, w   int
-}
-
-func newIterations(w int, s *loop.Snapshot, u *frame.Settings) *iterationList {
-	t := &iterationList{s: s, u: u, w: w}
-	t.indent = len(fmt.Sprint(s.Iterations[len(s.Iterations)-1].N)) + 9
-	if w < 60 {
-		t.indent = len(fmt.Sprint(s.Iterations[len(s.Iterations)-1].N)) + 1
-	}
-	t.outcomes = t.chart()
-	x := w
-	all := t.all()
-	for i := len(all) - 1; i >= 0; i-- {
-		c := all[i]
-		if w < c.least {
-			continue
+// changeSection returns what is known of a change.
+func changeSection(it *loop.Iteration, u *frame.Settings) page.Section {
+	sec := page.Section{Title: fmt.Sprintf("Change %d: %s", it.N, tuning.IterationChange(it))}
+	add := func(t page.Tone, text string) {
+		if text != "" {
+			sec.Add(page.Paragraph(page.Toned(t, text)))
 		}
-		c.w = cell.Width(u.Spell(c.name))
-		empty := true
-		for k := range s.Iterations {
-			text, _ := c.text(&s.Iterations[k])
-			c.w = max(c.w, cell.Width(u.Spell(text)))
-			empty = empty && text == ""
-		}
-		if c.name == interval95 && empty {
-			continue
-		}
-		x -= c.w
-		c.x = x
-		x -= 2
-		t.columns = append([]iterationColumn{c}, t.columns...)
 	}
-	return t
+	add(page.Body, tuning.Sentence(it.Text))
+	add(page.Body, it.Beside)
+	if it.Failure != "" {
+		add(page.Bad, "failed: "+it.Failure)
+	}
+	for _, l := range it.Load {
+		add(page.Warn, u.Glyphs.Warn+" load differs: "+l)
+	}
+	if it.Delta == nil {
+		add(page.Muted, expectation(it))
+		return sec
+	}
+	add(page.Muted, tuning.ChangeNote(it))
+	sec.Add(tuning.DeltaTable(it.Delta, it.Predicted))
+	return sec
 }
 
-// interval95 names the column of the 95 % interval of the change. The column is left out if no
-// change has one.
-const interval95 = "95 %"
-
-// all returns the columns to the right of the change.
-func (t *iterationList) all() []iterationColumn {
-	pair := func(name string, headed bool) func(*loop.Iteration) (string, cell.Token) {
-		return func(it *loop.Iteration) (string, cell.Token) { return beforeAfter(it, name, headed), cell.Body }
-	}
-	return []iterationColumn{
-		{name: "output tok/s", least: 76, right: true, text: pair(tuning.Output, true)},
-		{name: "", least: 40, right: true, text: func(it *loop.Iteration) (string, cell.Token) {
-			if it.Delta == nil {
-				return "", cell.Body
-			}
-			if p, ok := effect.VerdictOf(it.Delta); ok {
-				if c, ok := p.Change(); ok {
-					return tuning.Change(stat.Some(c.Mid)), tuning.ChangeTone(tuning.Output, c.Mid)
-				}
-			}
-			return tuning.Change(it.Delta.Throughput), tuning.ChangeTone(tuning.Output, it.Delta.Throughput.Or(0))
-		}},
-		{name: interval95, least: 100, right: true, text: func(it *loop.Iteration) (string, cell.Token) {
-			if p, ok := effect.VerdictOf(it.Delta); ok {
-				if c, ok := p.Change(); ok {
-					return figure.ChangeRange(c.Low, c.High), cell.Muted
-				}
-			}
-			return "", cell.Muted
-		}},
-		{name: "TTFT p99", least: 110, right: true, text: pair("ttft_p99_s", false)},
-		{name: "ITL p99", least: 134, right: true, text: pair("itl_p99_s", false)},
-		{name: "$ per 1M tok", detail: "cost per 1M tok", least: 158, right: true, text: pair("usd_per_million_tokens", false)},
-		{name: "direction", least: 0, text: func(it *loop.Iteration) (string, cell.Token) {
-			sign, word, token := verdictSign(t.u, it)
-			return sign + " " + word, token
-		}},
-		{name: "then", least: 64, text: func(it *loop.Iteration) (string, cell.Token) { return t.end(it), cell.Muted }},
-	}
-}
-
-// end returns what happened to an iteration, or what it does now.
-func (t *iterationList) end(it *loop.Iteration) string {
-	if it.End != loop.IterationOpen {
-		return string(it.End)
-	}
+// doing returns what happens to a change that has not ended.
+func doing(s *loop.Snapshot) string {
 	words := map[loop.Phase]string{
 		loop.PhaseSettling: "settling", loop.PhaseMeasuring: "measuring", loop.PhaseWorse: "decide", loop.PhaseReverting: "reverting",
 		loop.PhaseDown: "down", loop.PhaseAttach: "down", loop.PhaseApplying: "applying", loop.PhaseCanary: "canary",
 	}
-	return cmp.Or(words[t.s.Phase], "open")
-}
-
-func (t *iterationList) head(p cell.Pane) {
-	p.Text(0, 0, cell.Muted, "#")
-	if t.w >= 60 {
-		p.Right(t.indent-2, 0, cell.Muted, "at")
-	}
-	p.Text(t.indent, 0, cell.Muted, "change")
-	for _, c := range t.columns {
-		if c.right {
-			p.Right(c.x+c.w, 0, cell.Muted, c.name)
-		} else {
-			p.Text(c.x, 0, cell.Muted, c.name)
-		}
-	}
-}
-
-func (t *iterationList) line(p cell.Pane, it *loop.Iteration) {
-	token := cell.Baseline
-	if it.End == loop.IterationOpen {
-		token = cell.Trial
-	}
-	p.Text(0, 0, token, fmt.Sprint(it.N))
-	if t.w >= 60 {
-		p.Right(t.indent-2, 0, cell.Muted, minuteLabel(it.At.Truncate(time.Second), time.Second))
-	}
-	for i := range t.columns {
-		c := &t.columns[i]
-		text, token := c.text(it)
-		if c.right {
-			p.Right(c.x+c.w, 0, token, text)
-		} else {
-			p.Text(c.x, 0, token, text)
-		}
-	}
-	p.Text(t.indent, 0, cell.Strong, p.Cut(tuning.IterationChange(it), t.room()))
-}
-
-// room is the maximum width of a change. A wider one is repeated in the details.
-func (t *iterationList) room() int { return t.columns[0].x - 2 - t.indent }
-
-// details returns the lines below an iteration: further facts, and quantities without a column.
-func (t *iterationList) details(it *loop.Iteration) []string {
-	var parts []string
-	add := func(text string) {
-		if text != "" {
-			parts = append(parts, strings.ReplaceAll(text, " ", figure.NBSP))
-		}
-	}
-	if text := tuning.IterationChange(it); cell.Width(t.u.Spell(text)) > t.room() {
-		add(text)
-	}
-	if len(it.Changes) > 0 {
-		add(string(it.Noticed))
-	}
-	if _, drawn := outcomeRow(it); !drawn {
-		add(expectation(it))
-	}
-	for _, c := range t.all() {
-		if t.w < c.least {
-			if text, _ := c.text(it); text != "" && text != figure.Absent {
-				add(strings.TrimSpace(cmp.Or(c.detail, c.name) + " " + text))
-			}
-		}
-	}
-	if it.Delta != nil && it.Delta.Classic != "" {
-		add("PROFILE " + string(it.Delta.Classic))
-	}
-	if it.Downtime > 0 {
-		add("down " + figure.Elapsed(it.Downtime))
-	}
-	if text, changed := it.AnswerCheck.Summary(); changed {
-		add(text)
-	}
-	var lines []string
-	wrap := func(text string) { lines = append(lines, cell.Wrap(t.u.Spell(text), t.w-t.indent)...) }
-	if len(parts) > 0 {
-		wrap(strings.Join(parts, " · "))
-	}
-	if it.Beside != "" {
-		wrap(it.Beside)
-	}
-	if it.Failure != "" {
-		wrap("failed: " + it.Failure)
-	}
-	for _, l := range it.Load {
-		wrap("load differs: " + l)
-	}
-	return lines
+	return cmp.Or(words[s.Phase], "open")
 }
 
 // endName returns what happened to an iteration, "open" if it has not ended.
@@ -410,29 +232,6 @@ func verdictSign(u *frame.Settings, it *loop.Iteration) (sign, word string, t ce
 		}
 	}
 	return sign, word, tone
-}
-
-// beforeAfter formats a quantity before and after a change as the table of the change does. If both have the same
-// unit, it appears once, or not at all if the head of the column has it.
-func beforeAfter(it *loop.Iteration, name string, headed bool) string {
-	before, after := tuning.BeforeAfter(it, name)
-	switch {
-	case !before.Value.OK && !after.Value.OK:
-		return figure.Absent
-	case headed:
-		return withoutUnit(before) + " → " + withoutUnit(after)
-	}
-	b, a, unit := tuning.FormatPair(before, after)
-	return strings.TrimSpace(b + " → " + a + " " + unit)
-}
-
-// withoutUnit formats a quantity whose unit stands elsewhere.
-func withoutUnit(q engine.Quantity) string {
-	if !q.Value.OK {
-		return figure.Absent
-	}
-	text, _ := figure.Amount(q.Value.V, q.Unit)
-	return text
 }
 
 // expectation returns the prediction for the goal and whether the result was within it, "" without

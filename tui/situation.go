@@ -122,7 +122,7 @@ func (v *nowView) soFar(w int, it *loop.Iteration) []frame.Block {
 	}
 	d := effect.Compare(it.Before, s.Live)
 	d.Verdict = lastResult(s.Trial.Results)
-	rows := deltas(u, &d, it.Predicted, true)
+	rows := deltas(u, w, &d, it.Predicted, true)
 	for i := range rows { // the interval is more informative
 		rows[i].Keep -= keepLess
 	}

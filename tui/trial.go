@@ -3,7 +3,6 @@ package tui
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -150,77 +149,35 @@ type intervalRow struct {
 	band, interval chart.Stretch
 	mid            float64
 	token          cell.Token
-	after          page.Text // text behind the line
 }
 
 // leastIntervals is the minimum useful width of a chart of intervals.
 const leastIntervals = 20
 
-// intervalChart is a chart of intervals over one axis.
-type intervalChart struct {
-	u     *frame.Settings
-	rows  []intervalRow
-	axis  chart.Changes
-	names int // width of the names
-	after int // width of the texts behind the lines
-}
-
-// newIntervals lays out rows. The axis shows the stretches of must in full.
-func newIntervals(u *frame.Settings, rows []intervalRow, must []chart.Stretch) *intervalChart {
-	c := &intervalChart{u: u, rows: rows}
+// intervals returns a block of rows over one axis, which shows the stretches of must in full. If the rows do not all
+// fit, it shows the last ones.
+func intervals(u *frame.Settings, keep int, rows []intervalRow, must []chart.Stretch) frame.Block {
+	names := frame.FieldCells
 	var rest []chart.Stretch
 	for _, r := range rows {
-		c.names, c.after = max(c.names, cell.Width(u.Spell(r.name))), max(c.after, u.Width(r.after))
+		names = max(names, cell.Width(u.Spell(r.name))+1)
 		rest = append(rest, r.band, r.interval)
 	}
-	c.names = max(c.names+1, frame.FieldCells)
-	c.axis = chart.NewChanges(must, rest)
-	return c
-}
-
-// room returns the width of the lines in a pane of width w, 0 if it is too small, and whether there
-// is room for the texts behind them.
-func (c *intervalChart) room(w int) (cells int, after bool) {
-	cells = w - c.names
-	if c.after > 0 && cells-c.after-2 >= leastIntervals {
-		cells, after = cells-c.after-2, true
-	}
-	if cells < leastIntervals {
-		return 0, false
-	}
-	return cells, after
-}
-
-// row draws one row into a line. If there is no room for the interval, it writes the text instead.
-func (c *intervalChart) row(p cell.Pane, r *intervalRow) {
-	p.Text(0, 0, cell.Muted, r.name)
-	w, after := c.room(p.Width())
-	c.axis.Row(p.Sub(c.names, 0, w, 1), c.u.Glyphs, r.band, r.interval, stat.Finite(r.mid).V, r.token)
-	switch {
-	case after:
-		p.Line(c.names+w+2, 0, r.after)
-	case w == 0:
-		p.Line(c.names, 0, c.u.Cut(r.after, p.Width()-c.names))
-	}
-}
-
-// foot draws the axis.
-func (c *intervalChart) foot(p cell.Pane) {
-	if w, _ := c.room(p.Width()); w > 0 {
-		c.axis.Axis(p.Sub(c.names, 0, w, 1))
-		p.Text(0, 0, cell.Muted, bands(c.u)+" pred")
-	}
-}
-
-// intervals returns a block of rows over one axis. If they do not all fit, it shows the last ones.
-func intervals(u *frame.Settings, keep int, rows []intervalRow, must []chart.Stretch) frame.Block {
-	c := newIntervals(u, rows, must)
+	axis := chart.NewChanges(must, rest)
 	return frame.Block{Lines: len(rows) + 1, Least: 2, Keep: keep, Draw: func(p cell.Pane) {
-		shown := rows[max(0, len(rows)-max(1, p.Height()-1)):]
-		for y := range shown {
-			c.row(p.Sub(0, y, p.Width(), 1), &shown[y])
+		lines := p.Sub(names, 0, p.Width()-names, p.Height())
+		if lines.Width() < leastIntervals {
+			lines = cell.Pane{}
 		}
-		c.foot(p.Sub(0, len(shown), p.Width(), 1))
+		shown := rows[max(0, len(rows)-max(1, p.Height()-1)):]
+		for y, r := range shown {
+			p.Text(0, y, cell.Muted, r.name)
+			axis.Row(lines.Sub(0, y, lines.Width(), 1), u.Glyphs, r.band, r.interval, stat.Finite(r.mid).V, r.token)
+		}
+		if lines.Width() > 0 {
+			axis.Axis(lines.Sub(0, len(shown), lines.Width(), 1))
+			p.Text(0, len(shown), cell.Muted, bands(u)+" pred")
+		}
 	}}
 }
 
@@ -230,46 +187,4 @@ func bands(u *frame.Settings) string {
 		return u.Glyphs.Rest + "="
 	}
 	return u.Glyphs.Rest + "═"
-}
-
-// chart returns predictions and results of all changes on one axis, nil if no change has a complete
-// interval.
-func (t *iterationList) chart() *intervalChart {
-	var rows []intervalRow
-	var must []chart.Stretch
-	for i := range t.s.Iterations {
-		if r, ok := outcomeRow(&t.s.Iterations[i]); ok {
-			rows, must = append(rows, r), append(must, r.band, r.interval)
-		}
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	c := newIntervals(t.u, rows, must)
-	c.names = t.indent
-	return c
-}
-
-// outcomeRow returns the row of one change: the predicted range, the measured interval, and whether
-// the result is within the range. ok is false if there is nothing to draw.
-func outcomeRow(it *loop.Iteration) (r intervalRow, ok bool) {
-	r = intervalRow{band: chart.EmptyStretch(), interval: chart.EmptyStretch(), token: cell.Trial}
-	p, judged := effect.VerdictOf(it.Delta)
-	q, predicted := effect.PredictionOf(it.Predicted, tuning.Goal(it.Delta))
-	if predicted {
-		r.band = chart.Stretch{Low: q.Low.V, High: q.High.V}
-	}
-	drawn := false
-	if judged {
-		_, drawn = p.Change()
-		r.interval, r.mid = stretchOf(p.Result)
-	}
-	text := expectation(it)
-	_, came := tuning.GoalPrediction(it.Delta, it.Predicted)
-	if came == tuning.Unresolved && it.Failure != "" {
-		text += ", not measured"
-	}
-	r.after = page.Toned(came.Tone(), strings.TrimPrefix(text, ", "))
-	unjudged := it.Delta == nil && predicted
-	return r, drawn || unjudged && (it.Failure != "" || it.End == loop.IterationOpen)
 }

@@ -66,7 +66,7 @@ func (v *nowView) verdict(w int, short bool) frame.Panel {
 		q.Add(u.Paragraph(w, 92, nil, direction(u, it)))
 		q.Add(u.Paragraph(w, 78, nil, page.Toned(cell.Body, changeText(it))))
 		v.proof(&q, w, it, false)
-		q.Add(deltas(u, it.Delta, it.Predicted, false)...)
+		q.Add(deltas(u, w, it.Delta, it.Predicted, false)...)
 	}
 	for _, l := range it.Load {
 		q.Add(u.Paragraph(w, 73, nil, page.Join(page.Toned(cell.Warn, u.Glyphs.Warn+figure.NBSP+"other load: "), page.Toned(cell.Body, l))))
@@ -160,52 +160,35 @@ func deltaLine(u *frame.Settings, w int, d *effect.Delta) frame.Block {
 	return u.OneLine(79, parts)
 }
 
-// deltas returns a row per metric: before, after, the change in percent, and whether it was within
-// the prediction. Improvements are green, whether more or less is better; metrics that are neither
-// (running, power) have no colour.
-func deltas(u *frame.Settings, d *effect.Delta, predicted []engine.Prediction, soFar bool) []frame.Block {
-	var cells [4]int
+// deltas returns a row per metric: before, after, the change, its interval, and whether it was within the prediction,
+// which is open soFar.
+func deltas(u *frame.Settings, w int, d *effect.Delta, predicted []engine.Prediction, soFar bool) []frame.Block {
 	list := tuning.DeltaRows(d, predicted)
-	intervals := 0
-	for _, r := range list {
-		for i, text := range [...]string{r.Label, r.Before, r.After, r.Unit} {
-			cells[i] = max(cells[i], cell.Width(u.Spell(text)))
-		}
-		intervals = max(intervals, cell.Width(u.Spell(r.Interval)))
+	text := func(tone page.Tone, right bool, of func(r tuning.DeltaRow) string) page.Field[tuning.DeltaRow] {
+		return page.Field[tuning.DeltaRow]{Column: page.Column{Left: !right, Tone: tone}, Cell: func(r tuning.DeltaRow) page.Cell { return page.Cell{Text: of(r)} }}
 	}
-	var rows []frame.Block
-	for _, r := range list {
-		rows = append(rows, frame.Block{Lines: 1, Keep: deltaKeeps[r.Name], Draw: func(p cell.Pane) { drawDelta(u, p, &r, cells, intervals, soFar) }})
+	all := u.Lines([]page.Section{{Nodes: []page.Node{page.Tabulate(list, []page.Field[tuning.DeltaRow]{
+		text(cell.Muted, false, func(r tuning.DeltaRow) string { return r.Label }),
+		text(cell.Body, true, func(r tuning.DeltaRow) string { return r.Before }),
+		text(cell.Strong, true, func(r tuning.DeltaRow) string { return "→ " + r.After }),
+		text(cell.Muted, false, func(r tuning.DeltaRow) string { return r.Unit }),
+		page.Right("", cell.Body, func(r tuning.DeltaRow) page.Cell { return page.Cell{Text: r.ChangeText, Tone: r.Tone} }),
+		text(cell.Muted, true, func(r tuning.DeltaRow) string { return r.Interval }).Ranked(1),
+		page.Notes("", func(r tuning.DeltaRow) string {
+			switch {
+			case r.PredictedRange == "":
+				return ""
+			case soFar || r.Outcome == tuning.Unresolved:
+				return "predicted " + r.PredictedRange
+			}
+			return "predicted " + r.PredictedRange + ": " + r.Outcome.Word()
+		}).Ranked(2),
+	})}}}, w)
+	rows := make([]frame.Block, len(list))
+	for i := range list {
+		rows[i] = frame.Block{Lines: 1, Keep: deltaKeeps[list[i].Name], Draw: func(p cell.Pane) { u.Text(p, 0, all.From(i, 1)) }}
 	}
 	return rows
-}
-
-func drawDelta(u *frame.Settings, p cell.Pane, r *tuning.DeltaRow, cells [4]int, intervals int, soFar bool) {
-	x := 2
-	p.Text(x, 0, cell.Muted, r.Label)
-	x += cells[0] + 2 + cells[1]
-	p.Right(x, 0, cell.Body, r.Before)
-	x = p.Text(x+1, 0, cell.Muted, u.Spell("→")) + 1 + cells[2]
-	p.Right(x, 0, cell.Strong, r.After)
-	p.Text(x+1, 0, cell.Muted, r.Unit)
-	x += 1 + cells[3] + 2 + 7
-	p.Right(x, 0, r.Tone, r.ChangeText)
-	if intervals > 0 && x+2+intervals <= p.Width() {
-		p.Text(x+2, 0, cell.Muted, r.Interval)
-		x += 2 + intervals
-	}
-	var came page.Text
-	if r.PredictedRange != "" {
-		came = page.Toned(cell.Muted, "predicted "+r.PredictedRange)
-		if word := r.Outcome.Word(); word != "" && !soFar {
-			came = page.Join(came, page.Toned(r.Outcome.Tone(), ": "+word))
-		}
-	}
-	if x += 2; x+u.Width(came) <= p.Width() {
-		p.Line(x, 0, came)
-	} else if soFar {
-		p.Line(x, 0, page.Toned(cell.Muted, "so far"))
-	}
 }
 
 // proof adds the evidence for a verdict, in the order in which users question it: the reason, the

@@ -26,7 +26,7 @@ func Delta(d *effect.Delta, predictions []engine.Prediction) *page.Page {
 		}
 	}
 	foot.Add(page.Paragraph(page.Toned(page.Muted, Profile(d)+". "+ProfileRemark)))
-	return &page.Page{Title: "rooftop: a change", Sections: []page.Section{head, {ID: "figures", Nodes: []page.Node{deltaTable(d, predictions)}}, foot}}
+	return &page.Page{Title: "rooftop: a change", Sections: []page.Section{head, {ID: "figures", Nodes: []page.Node{DeltaTable(d, predictions)}}, foot}}
 }
 
 // verdictText returns the direction of a change, with the prediction of the goal.
@@ -42,8 +42,8 @@ func verdictText(d *effect.Delta, predictions []engine.Prediction) page.Text {
 	return t
 }
 
-// deltaTable returns the quantities before and after a change.
-func deltaTable(d *effect.Delta, predictions []engine.Prediction) *page.Table {
+// DeltaTable returns the quantities before and after a change.
+func DeltaTable(d *effect.Delta, predictions []engine.Prediction) *page.Table {
 	return page.Tabulate(DeltaRows(d, predictions), []page.Field[DeltaRow]{
 		page.Left("", page.Body, func(r DeltaRow) string { return r.Label }),
 		page.Right("before", page.Body, func(r DeltaRow) page.Cell { return page.Cell{Text: r.Before} }),
@@ -57,8 +57,8 @@ func deltaTable(d *effect.Delta, predictions []engine.Prediction) *page.Table {
 	})
 }
 
-// changeNote returns a verdict in sentences.
-func changeNote(it *loop.Iteration) string {
+// ChangeNote returns a verdict in sentences.
+func ChangeNote(it *loop.Iteration) string {
 	d := it.Delta
 	head, rest := Reason(d)
 	text, result := GoalPrediction(d, it.Predicted)

@@ -146,7 +146,7 @@ func Report(s *loop.Snapshot) *page.Page {
 	for i := range s.Iterations {
 		if it := &s.Iterations[i]; it.Delta != nil {
 			title := "Change " + strconv.Itoa(it.N) + ": " + IterationChange(it)
-			add(page.Section{ID: "change-" + strconv.Itoa(it.N), Title: title, Note: changeNote(it), Nodes: []page.Node{deltaTable(it.Delta, it.Predicted)}})
+			add(page.Section{ID: "change-" + strconv.Itoa(it.N), Title: title, Note: ChangeNote(it), Nodes: []page.Node{DeltaTable(it.Delta, it.Predicted)}})
 		}
 	}
 	if latest := cmp.Or(s.Baseline, s.Live); latest != nil {
@@ -206,7 +206,7 @@ func (r Run) about() page.Section {
 	add("gain", r.GainText())
 	add("predictions", r.Score.Summary())
 	add("running", r.Launch)
-	add("noise", cmp.Or(r.noiseText(), "not measured: no restart with the same settings"))
+	add("noise", cmp.Or(r.NoiseText(), "not measured: no restart with the same settings"))
 	for _, n := range r.Notes {
 		add("note", n)
 	}
@@ -220,7 +220,13 @@ func (r Run) changes() page.Section {
 		sec.Add(page.Paragraph(page.Toned(page.Muted, "No change was made or noticed.")))
 		return sec
 	}
-	sec.Add(page.Tabulate(pointers(r.Iterations), []page.Field[*loop.Iteration]{
+	sec.Add(ChangeTable(pointers(r.Iterations)))
+	return sec
+}
+
+// ChangeTable returns a table of changes with their results.
+func ChangeTable(list []*loop.Iteration) *page.Table {
+	return page.Tabulate(list, []page.Field[*loop.Iteration]{
 		page.Right("no.", page.Body, func(it *loop.Iteration) page.Cell { return page.Integer(it.N) }),
 		page.Right("at", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(figure.Clock(it.At)) }),
 		page.Left("change", page.Body, IterationChange),
@@ -228,10 +234,12 @@ func (r Run) changes() page.Section {
 		page.Right("before, tok/s", page.Body, func(it *loop.Iteration) page.Cell { before, _ := Outputs(it); return page.Ratio(before.Value) }),
 		page.Right("after, tok/s", page.Body, func(it *loop.Iteration) page.Cell { _, after := Outputs(it); return page.Ratio(after.Value) }),
 		page.Right("difference", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(Change(Effect(it))) }),
-		page.Left("outcome", page.Body, func(it *loop.Iteration) string { _, word := IterationResult(it); return word }),
+		{Column: page.Column{Head: "outcome", Left: true}, Cell: func(it *loop.Iteration) page.Cell {
+			tone, word := IterationResult(it)
+			return page.Cell{Text: word, Tone: tone}
+		}},
 		page.Left("what else differed", page.Body, func(it *loop.Iteration) string { return JoinClauses(it.Failure, strings.Join(it.Load, "; ")) }),
-	}))
-	return sec
+	})
 }
 
 // predictions compares the prediction of each change with its measurement.

@@ -275,8 +275,8 @@ func Downtime(f *loop.Finished) string {
 	return "the server was down for " + figure.Elapsed(f.Downtime) + " in all"
 }
 
-// noiseText returns how much repeated measurements of one configuration differ, or "" if none was repeated.
-func (r Run) noiseText() string {
+// NoiseText returns how much repeated measurements of one configuration differ, or "" if none was repeated.
+func (r Run) NoiseText() string {
 	var parts []string
 	for _, n := range r.Noise {
 		parts = append(parts, Change(stat.Some(n)))
