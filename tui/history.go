@@ -109,7 +109,7 @@ func drawTimes(p cell.Pane, s *loop.Snapshot, u *frame.Settings, all []timeMeasu
 	}
 	t := newTimeline(s, u, p.Width())
 	heights := stripHeights(all, p.Height()-timeFrame)
-	t.ribbon(p.Sub(t.left, 0, t.span.N, 1))
+	t.ribbon(p.Sub(timeLeft, 0, t.span.N, 1))
 	y := 1
 	for i, h := range heights {
 		t.strip(p.Sub(0, y, p.Width(), h), &all[i])

@@ -110,7 +110,7 @@ func TestOutageIsAGap(t *testing.T) {
 	line := newTimeline(s, plainLook(), 200)
 	c := cell.NewCanvas(200, 3)
 	line.strip(c.Pane(), &timeMeasures()[0])
-	foot := []rune(strings.Split(c.Plain(), "\n")[2])[line.left:]
+	foot := []rune(strings.Split(c.Plain(), "\n")[2])[timeLeft:]
 	answered := map[time.Duration]bool{}
 	for _, p := range s.Points {
 		answered[p.T] = p.Tokens.OK
@@ -137,7 +137,7 @@ func TestChartsDoNotWobble(t *testing.T) {
 		line := newTimeline(&s, plainLook(), 120)
 		c := cell.NewCanvas(120, 1)
 		line.strip(c.Pane(), &timeMeasures()[0])
-		now := []rune(strings.Split(c.Plain(), "\n")[0])[line.left : line.left+line.span.N-1]
+		now := []rune(strings.Split(c.Plain(), "\n")[0])[timeLeft : timeLeft+line.span.N-1]
 		if line.span.Step == step && string(now[:len(before)]) != string(before) {
 			t.Fatalf("after %d windows\n%s\n%s", n, string(before), string(now))
 		}

@@ -23,9 +23,7 @@ type timeline struct {
 	state   []timeStretch  // of each column
 	samples []chart.Sample // of the points; their values are those of the current strip
 	values  []stat.Opt     // the same values
-	left    int            // columns for names and scales, 0 for none
 	cols    int            // columns of the charts; the span may be shorter
-	right   int            // columns for figures, 0 for none
 }
 
 // timeStretch is the state of the run during a time range.
@@ -38,19 +36,12 @@ type timeStretch struct {
 
 // Columns beside the time charts.
 const (
-	timeLeft   = 17
-	timeRight  = 17
-	leastChart = 24
+	timeLeft  = 17 // names and scales
+	timeRight = 17 // figures
 )
 
 func newTimeline(s *loop.Snapshot, u *frame.Settings, w int) *timeline {
-	t := &timeline{s: s, u: u, left: timeLeft, right: timeRight}
-	if w-t.left-t.right < leastChart {
-		t.right = 0
-	}
-	if w-t.left < leastChart {
-		t.left = 0
-	}
+	t := &timeline{s: s, u: u}
 	length := windowOf(s.Points)
 	from, to := shownTime(s, u, length)
 	t.points = s.Points // in the order of time
@@ -61,7 +52,7 @@ func newTimeline(s *loop.Snapshot, u *frame.Settings, w int) *timeline {
 		t.points = t.points[:n-1]
 	}
 	t.samples, t.values = windowSamples(t.points), make([]stat.Opt, len(t.points))
-	t.cols = max(0, w-t.left-t.right)
+	t.cols = max(0, w-timeLeft-timeRight)
 	t.span = chart.NewSpan(from, to, t.cols)
 	t.state = make([]timeStretch, t.span.N)
 	for i := range t.state {
@@ -195,13 +186,8 @@ func (t *timeline) strip(p cell.Pane, m *timeMeasure) {
 			top = max(top, chart.Nice(limit.V))
 		}
 	}
-	if t.left > 0 {
-		t.scale(p.Sub(0, 0, t.left, p.Height()), m, top)
-	} else {
-		t.title(p.Sub(0, 0, p.Width(), 1), m, top)
-		p = p.Sub(0, 1, p.Width(), p.Height()-1)
-	}
-	body := p.Sub(t.left, 0, t.span.N, p.Height())
+	t.scale(p.Sub(0, 0, timeLeft, p.Height()), m, top)
+	body := p.Sub(timeLeft, 0, t.span.N, p.Height())
 	for x := 1; x < len(t.state); x++ {
 		if t.state[x].iteration != t.state[x-1].iteration {
 			body.Sub(x, 0, 1, p.Height()).Fill(cell.Border, t.u.Glyphs.Vertical)
@@ -211,16 +197,7 @@ func (t *timeline) strip(p cell.Pane, m *timeMeasure) {
 		chart.Limit(body, t.u.Glyphs, limit.V, top)
 	}
 	chart.Area(body, t.u.Glyphs, values, top, func(i int) cell.Token { return t.state[i].token() })
-	if t.right > 0 {
-		t.figures(p.Sub(t.left+t.cols, 0, t.right, p.Height()), m)
-	}
-}
-
-// title draws the name, value and scale above a chart that has no room for them at its sides.
-func (t *timeline) title(p cell.Pane, m *timeMeasure, top float64) {
-	x := p.Text(0, 0, cell.Title, m.name)
-	x = p.Text(x+1, 0, cell.Strong, m.show(t.now(m), t.points))
-	p.Text(x+1, 0, cell.Muted, "("+m.fold.String()+", 0 to "+m.top(top)+")")
+	t.figures(p.Sub(timeLeft+t.cols, 0, timeRight, p.Height()), m)
 }
 
 // now returns the latest value, None if windows have stopped arriving.
@@ -285,10 +262,8 @@ func (t *timeline) figures(p cell.Pane, m *timeMeasure) {
 // axis draws the time axis below the charts, in two lines.
 func (t *timeline) axis(p cell.Pane) {
 	g := t.u.Glyphs
-	if t.left > 0 {
-		p.Text(t.left-1, 0, cell.Border, g.BottomLeft)
-	}
-	body := p.Sub(t.left, 0, t.cols, 2)
+	p.Text(timeLeft-1, 0, cell.Border, g.BottomLeft)
+	body := p.Sub(timeLeft, 0, t.cols, 2)
 	for x := range t.cols {
 		body.Text(x, 0, cell.Border, g.Horizontal)
 	}
@@ -311,9 +286,7 @@ func (t *timeline) axis(p cell.Pane) {
 		body.Text(i, 0, cell.Border, tee)
 		end = body.Text(from, 1, cell.Muted, label)
 	}
-	if t.right > 0 {
-		p.Text(t.left+t.cols+1, 1, cell.Muted, "min, "+bucketLength(t.span.Step)+" each")
-	}
+	p.Text(timeLeft+t.cols+1, 1, cell.Muted, "min, "+bucketLength(t.span.Step)+" each")
 }
 
 // minuteLabel formats a time for an axis of minutes, with seconds if ticks are closer than a

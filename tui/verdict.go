@@ -169,8 +169,8 @@ func deltas(u *frame.Settings, w int, d *effect.Delta, predicted []engine.Predic
 	}
 	all := u.Lines([]page.Section{{Nodes: []page.Node{page.Tabulate(list, []page.Field[tuning.DeltaRow]{
 		text(cell.Muted, false, func(r tuning.DeltaRow) string { return r.Label }),
-		text(cell.Body, true, func(r tuning.DeltaRow) string { return r.Before }),
-		text(cell.Strong, true, func(r tuning.DeltaRow) string { return "→ " + r.After }),
+		text(cell.Body, true, func(r tuning.DeltaRow) string { return r.Before + " →" }),
+		text(cell.Strong, true, func(r tuning.DeltaRow) string { return r.After }),
 		text(cell.Muted, false, func(r tuning.DeltaRow) string { return r.Unit }),
 		page.Right("", cell.Body, func(r tuning.DeltaRow) page.Cell { return page.Cell{Text: r.ChangeText, Tone: r.Tone} }),
 		text(cell.Muted, true, func(r tuning.DeltaRow) string { return r.Interval }).Ranked(1),

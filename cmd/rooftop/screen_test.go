@@ -242,10 +242,10 @@ func TestTheWholeProgram(t *testing.T) {
 		})
 		d.shows("noise")
 		d.press("3")
-		d.shows("continued", "noise")
+		d.shows("continued", "noise", "reverted")
 		frame := d.glass.String()
 		d.press("j", "j", "j", "j", "j", "j", "j", "j")
-		d.shows("reverted")
+		d.shows("Change 5")
 		d.everyView("measured again")
 		d.press("q")
 		if d.last == nil {
