@@ -26,7 +26,7 @@ func (v *nowView) advice(w int) frame.Panel {
 	case s.Preliminary != "":
 		q.Title, q.Note = "Recommendation so far", page.Toned(cell.Muted, "preliminary "+s.Preliminary)
 	case s.Baseline != nil: // the panel of load and latency beside it shows the latest windows
-		q.Note = page.Toned(cell.Muted, "from the baseline of "+lasting(s.Baseline.Duration))
+		q.Note = page.Toned(cell.Muted, "from the baseline of "+figure.Elapsed(s.Baseline.Duration))
 	}
 	action, keys := page.Toned(cell.Accent, tuning.Action(r)), v.keysOfAdvice(r)
 	headline, beside := u.Beside(w, 94, action, keys)

@@ -87,71 +87,53 @@ func ceilingBar(u *frame.Settings, out stat.Opt, o *roofline.Operating, running 
 			bar.Marks = append(bar.Marks, chart.Tick{At: a.V, Token: cell.Achievable})
 		}
 		bar.Draw(p.Sub(0, 0, p.Width(), 1), u.Glyphs)
-		ceilingLabels(u, p.Sub(0, 1, p.Width(), 1), out, o, running)
+		ceilingLabels(p.Sub(0, 1, p.Width(), 1), out, o, running)
 	}}
 }
 
 const (
 	// wideBar is the width from which the ideal is labelled with the running requests.
 	wideBar = 70
+	// wideLabels is the width from which labels are not shortened.
+	wideLabels = 50
 	// labelGap is the least number of cells between two labels.
 	labelGap = 2
 )
 
-// ceilingLabels writes the labels below the bar: the ideal at its end, the achievable rate at its
-// mark, and the current rate at the end of its part if there is room.
-func ceilingLabels(u *frame.Settings, p cell.Pane, out stat.Opt, o *roofline.Operating, running stat.Opt) {
-	w, ideal := p.Width(), "ideal "
+// ceilingLabels writes the labels below the bar: the current rate at its beginning, the ideal at its end, and the
+// achievable rate between them, as near to its mark as there is room.
+func ceilingLabels(p cell.Pane, out stat.Opt, o *roofline.Operating, running stat.Opt) {
+	w, ideal, achievable := p.Width(), "ideal ", "achievable "
 	if running.OK && w >= wideBar {
 		ideal = "ideal at " + figure.Count(running.V) + " running "
 	}
-	labels := []struct {
-		name  string
-		short string
-		value stat.Opt
-		token cell.Token
-	}{
-		{ideal, "ideal ", o.IdealTokensPerS, cell.Ideal},
-		{"achievable ", "achv ", o.AchievableTokensPerS, cell.Achievable},
-		{"now ", "now ", out, cell.Accent},
+	if w < wideLabels {
+		achievable = "achv "
 	}
-	text := func(name string, v stat.Opt) string { return u.Spell(name + figure.Significant(v.V)) }
-	span := ""
+	free := 0
+	if out.Finite().OK {
+		free = p.Text(0, 0, cell.Accent, "now "+figure.Significant(out.V)) + labelGap
+	}
+	end := w - p.Cells(ideal+figure.Significant(o.IdealTokensPerS.V))
+	if end < free {
+		return
+	}
+	p.Text(end, 0, cell.Ideal, ideal+figure.Significant(o.IdealTokensPerS.V))
+	a := o.AchievableTokensPerS.Finite()
+	if !a.OK {
+		return
+	}
+	achievable += figure.Significant(a.V)
+	texts := []string{achievable}
 	if low, high := o.AchievableLower.Finite(), o.AchievableUpper.Finite(); low.OK && high.OK {
-		span = u.Spell(" (" + figure.Significant(low.V) + "–" + figure.Significant(high.V) + ")")
+		texts = []string{achievable + " (" + figure.Significant(low.V) + "–" + figure.Significant(high.V) + ")", achievable}
 	}
-	short, all := w < 50, cell.Width(span)+2*labelGap
-	for i := range labels {
-		if short {
-			labels[i].name = labels[i].short
+	for _, text := range texts {
+		last := end - labelGap - p.Cells(text)
+		if at := int(min(1, a.V/o.IdealTokensPerS.V)*float64(w)) - p.Cells(text) + 1; last >= free {
+			p.Text(min(max(at, free), last), 0, cell.Achievable, text)
+			return
 		}
-		all += cell.Width(text(labels[i].name, labels[i].value))
-	}
-	free := w // cells to the left of the labels written so far
-	for i, l := range labels {
-		if !l.value.Finite().OK {
-			continue
-		}
-		text := text(l.name, l.value)
-		if l.token == cell.Achievable && all <= w {
-			text += span
-		}
-		at := int(min(1, l.value.V/o.IdealTokensPerS.V) * float64(w))
-		from := min(at-cell.Width(text)+1, free-cell.Width(text))
-		if i == len(labels)-1 {
-			from = min(max(0, at-cell.Width(text)), free-cell.Width(text))
-		}
-		if i > 0 && i < len(labels)-1 {
-			from = max(from, 0)
-			if now := labels[len(labels)-1]; now.value.Finite().OK && all <= w {
-				from = max(from, cell.Width(u.Spell(now.name+figure.Significant(now.value.V)))+labelGap)
-			}
-		}
-		if from < 0 || from+cell.Width(text) > free {
-			continue
-		}
-		p.Text(from, 0, l.token, text)
-		free = from - labelGap
 	}
 }
 

@@ -1,9 +1,6 @@
 package tui
 
 import (
-	"strings"
-	"time"
-
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -165,7 +162,7 @@ func (v *nowView) numbers(w int, framed bool) frame.Panel {
 		q.Title = "Load and latency"
 	}
 	if text := tuning.Failures(s.Live); text != "" {
-		q.Add(u.Paragraph(w, 91, page.Toned(cell.Bad, u.Glyphs.Bad+" "), page.Join(page.Toned(cell.Strong, text), page.Toned(cell.Muted, ", mean of "+lasting(s.Live.Duration)))))
+		q.Add(u.Paragraph(w, 91, page.Toned(cell.Bad, u.Glyphs.Bad+" "), page.Join(page.Toned(cell.Strong, text), page.Toned(cell.Muted, ", mean of "+figure.Elapsed(s.Live.Duration)))))
 	}
 	list := headlines()
 	if framed || w < 2*(labelCells+figureCells+unitCells+leastSpark)+3 {
@@ -191,7 +188,7 @@ func (v *nowView) span() page.Text {
 	d := v.s.Live
 	switch {
 	case v.old() && source(v.s).Last > 0:
-		return page.Toned(cell.Warn, lasting(v.s.Now-source(v.s).Last)+" old")
+		return page.Toned(cell.Warn, figure.Elapsed(v.s.Now-source(v.s).Last)+" old")
 	case d == nil || d.Windows.Evaluable == 0:
 		return nil
 	case noLoad(v.s):
@@ -199,23 +196,9 @@ func (v *nowView) span() page.Text {
 			return page.Toned(cell.Muted, "no requests since "+figure.Clock(since))
 		}
 	case v.s.Phase == loop.PhaseBaseline:
-		return page.Toned(cell.Muted, "so far: "+lasting(d.Duration))
+		return page.Toned(cell.Muted, "so far: "+figure.Elapsed(d.Duration))
 	case 0 < d.Windows.Active && d.Windows.Active < d.Windows.Evaluable:
-		return page.Toned(cell.Muted, "last "+lasting(d.Duration)+", under load")
+		return page.Toned(cell.Muted, "last "+figure.Elapsed(d.Duration)+", under load")
 	}
-	return page.Toned(cell.Muted, "last "+lasting(d.Duration))
-}
-
-// lasting formats a duration for people: 8 s, 4 min, 2 h 5 min.
-func lasting(d time.Duration) string {
-	switch s := int(d.Round(time.Second) / time.Second); {
-	case s < 100:
-		return figure.Whole(float64(s)) + figure.NBSP + "s"
-	case s < 3600:
-		return figure.Whole(float64(s/60)) + figure.NBSP + "min"
-	case s < 48*3600:
-		return strings.TrimSuffix(figure.Whole(float64(s/3600))+figure.NBSP+"h"+figure.NBSP+figure.Whole(float64(s/60%60))+figure.NBSP+"min", figure.NBSP+"0"+figure.NBSP+"min")
-	default:
-		return figure.Whole(float64(s/86400)) + figure.NBSP + "days"
-	}
+	return page.Toned(cell.Muted, "last "+figure.Elapsed(d.Duration))
 }

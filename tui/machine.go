@@ -76,7 +76,7 @@ func (m *machineView) ageNote(i int) page.Text {
 	if fresh {
 		return nil
 	}
-	return page.Toned(cell.Warn, m.Settings.Glyphs.Warn+" "+lasting(m.s.Now-at.Last)+" old")
+	return page.Toned(cell.Warn, m.Settings.Glyphs.Warn+" "+figure.Elapsed(m.s.Now-at.Last)+" old")
 }
 
 // token returns t, or Muted if the figures of source i are outdated.
@@ -158,7 +158,7 @@ func (m *machineView) sources() {
 			if !read(x) {
 				return page.Words("")
 			}
-			return page.Words(lasting(max(0, m.s.Now-x.Last)) + " ago")
+			return page.Words(figure.Elapsed(max(0, m.s.Now-x.Last)) + " ago")
 		}),
 		column("took", 3, func(x source) page.Cell {
 			return page.Amount(stat.Opt{V: x.Took.Seconds(), OK: read(x)}, "s")

@@ -53,7 +53,7 @@ func TestMachineSays(t *testing.T) {
 				s.Sources[1].State, s.Sources[1].Last, s.Sources[1].Why = loop.SourceFailing, s.Now-70*time.Second, "NVML: GPU is lost"
 				s.Sources[1].Failures = 280
 			}),
-			[]string{"▲ 70 s old", "✖ failing", "280", "GPUs: NVML: GPU is lost."}, nil,
+			[]string{"▲ 1 min 10 s old", "✖ failing", "280", "GPUs: NVML: GPU is lost."}, nil,
 		},
 		{"a process that does not do its part", snapshotNamed(t, "down"), []string{"▲ problem: engine-core (4188) is gone"}, nil},
 		{"many GPUs are a table", snapshotNamed(t, "long"), []string{"16 GPUs", "0 A100-SXM4-80GB", "71.8 / 80.0 GiB", "287 / 400 W"}, []string{"busy 97 % █"}},

@@ -44,7 +44,7 @@ func (m *machineView) processes() {
 		column(waits, 3, func(b branch) page.Cell { return page.Share(b.process.RunWait) }),
 		column("memory", 4, func(b branch) page.Cell { return page.Amount(stat.Some(float64(b.process.RSSBytes)), "B") }),
 		column("threads", 5, func(b branch) page.Cell { return page.Integer(b.process.Threads) }),
-		column("age", 6, func(b branch) page.Cell { return page.Words(lasting(b.process.Age)) }),
+		column("age", 6, func(b branch) page.Cell { return page.Words(figure.Elapsed(b.process.Age)) }),
 	}
 	for i := range fields[1:] {
 		fields[i+1].Tone = m.token(sourceProcesses, cell.Body)

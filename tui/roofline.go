@@ -237,7 +237,7 @@ func (r *roofView) note() page.Text {
 	if r.curve == nil || r.d == r.s.Live || r.d != r.s.Baseline {
 		return nil
 	}
-	return page.Toned(cell.Muted, "from the baseline of "+lasting(r.d.Duration))
+	return page.Toned(cell.Muted, "from the baseline of "+figure.Elapsed(r.d.Duration))
 }
 
 // why returns what binds and at which context length, or why there is no curve. Where a request reads more

@@ -27,9 +27,9 @@ func bannerOf(s *loop.Snapshot, u *frame.Settings) frame.Remarks {
 	case s.Finished != nil:
 		return frame.Remarks{{Token: cell.Strong, Text: u.Glyphs.Info + " The run has ended: " + figure.Stopped(s.Finished.Reason)}}
 	case s.Starting:
-		return frame.Remarks{warn(tuning.Sentence(s.AttachWhy)), frame.Remark{Token: cell.Muted, Text: " It has not answered for " + frame.Age(s.Now-s.Since) + "; showing the last known values."}}
+		return frame.Remarks{warn(tuning.Sentence(s.AttachWhy)), frame.Remark{Token: cell.Muted, Text: " It has not answered for " + figure.Elapsed(s.Now-s.Since) + "; showing the last known values."}}
 	case s.Phase == loop.PhaseDown:
-		return frame.Remarks{bad("The server has not answered for " + frame.Age(s.Now-s.Since) + lastWords(metrics.Why)), frame.Remark{Token: cell.Muted, Text: " " + whileDown(s)}}
+		return frame.Remarks{bad("The server has not answered for " + figure.Elapsed(s.Now-s.Since) + lastWords(metrics.Why)), frame.Remark{Token: cell.Muted, Text: " " + whileDown(s)}}
 	case s.Phase == loop.PhaseApplying:
 		return nil // no response is expected during a restart
 	case s.Condition.Ill():
@@ -38,12 +38,12 @@ func bannerOf(s *loop.Snapshot, u *frame.Settings) frame.Remarks {
 	case s.Silence != "":
 		return frame.Remarks{warn(tuning.Sentence(s.Silence))}
 	case metrics.State == loop.SourceFailing:
-		return frame.Remarks{warn("The metrics page cannot be read, figures are " + frame.Age(s.Now-metrics.Last) + " old" + lastWords(metrics.Why))}
+		return frame.Remarks{warn("The metrics page cannot be read, figures are " + figure.Elapsed(s.Now-metrics.Last) + " old" + lastWords(metrics.Why))}
 	case metrics.State == loop.SourceLate && slow(metrics):
 		return frame.Remarks{warn(fmt.Sprintf("The metrics page takes %s: rooftop reads it every %s, so as not to disturb the server. Last read %s ago.",
-			figure.Duration(metrics.Took), figure.Duration(metrics.Interval), frame.Age(s.Now-metrics.Last)))}
+			figure.Duration(metrics.Took), figure.Duration(metrics.Interval), figure.Elapsed(s.Now-metrics.Last)))}
 	case metrics.State == loop.SourceLate && !s.Paused:
-		return frame.Remarks{warn("The metrics page was last read " + frame.Age(s.Now-metrics.Last) + " ago: it is late.")}
+		return frame.Remarks{warn("The metrics page was last read " + figure.Elapsed(s.Now-metrics.Last) + " ago: it is late.")}
 	case len(s.Problems) > 0:
 		return frame.Remarks{warn(figure.Stopped(strings.Join(s.Problems, "; ")))}
 	case s.Live != nil && s.Live.Outcome == engine.OutcomeNoLoad && s.Live.Doubt != "":

@@ -293,7 +293,7 @@ func (t *timeline) axis(p cell.Pane) {
 // minute.
 func minuteLabel(t, every time.Duration) string {
 	if every < time.Minute {
-		return fmt.Sprintf("%d:%02d", int(t.Minutes()), int(t.Seconds())%60)
+		return figure.Clock(t)
 	}
 	return figure.Whole(t.Minutes())
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
 	fleetscreen "github.com/rooftop-dev/rooftop/tui/fleet"
-	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
 // fleetOptions are the flags of the fleet.
@@ -220,7 +219,7 @@ func watchFleet(ctx context.Context, w *cli.World, o *fleetOptions) error {
 		return err
 	}
 	if last.Failed != "" {
-		w.Notef("this list is %s old: %s", frame.Age(last.Age()), last.Failed)
+		w.Notef("this list is %s old: %s", figure.Elapsed(last.Age()), last.Failed)
 	}
 	return nil
 }

@@ -74,14 +74,14 @@ func (v *view) old() bool { return v.l.Servers != nil && v.l.Failed != "" }
 // stage returns how old the list is, and how far a reading is.
 func (v *view) stage() frame.Stage {
 	l := v.l
-	age := frame.Age(max(0, l.Age()))
+	age := figure.Elapsed(max(0, l.Age()))
 	progress := ""
 	const long = 5 * time.Second // after which a reading is worth a word
 	switch took := l.Now - l.Began; {
 	case l.All > 0:
 		progress = " " + figure.Whole(float64(l.Done)) + " of " + figure.Whole(float64(l.All))
 	case took >= long:
-		progress = " for " + frame.Age(took)
+		progress = " for " + figure.Elapsed(took)
 	}
 	switch {
 	case l.Servers == nil && l.Reading:
@@ -101,7 +101,7 @@ func (v *view) banner() frame.Remarks {
 	l, g := v.l, v.u.Glyphs
 	switch text := fleetpage.NotRead(l.Servers); {
 	case v.old():
-		return frame.Remarks{{Token: cell.Bad, Text: g.Bad + " Showing the last values, " + frame.Age(l.Age()) + " old. The reading " + frame.Age(l.Now-l.FailedAt) + " ago failed: " + figure.Stopped(l.Failed)}}
+		return frame.Remarks{{Token: cell.Bad, Text: g.Bad + " Showing the last values, " + figure.Elapsed(l.Age()) + " old. The reading " + figure.Elapsed(l.Now-l.FailedAt) + " ago failed: " + figure.Stopped(l.Failed)}}
 	case text != "" && v.u.View != viewServer:
 		return frame.Remarks{{Token: cell.Warn, Text: g.Warn + " " + figure.Stopped(text)}}
 	}

@@ -242,7 +242,7 @@ func TestFreezes(t *testing.T) {
 func TestStaleIsMarked(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 30}, {200, 60}, {60, 16}} {
 		for state, want := range map[string][]string{
-			"40": {"12 s"}, "reading": {"12 s old"}, "failed": {"1:10 old", "OLD", "Showing the last values, 1:10 old"}, "never": {"No server was read", "connection refused"},
+			"40": {"12 s"}, "reading": {"12 s old"}, "failed": {"1 min 10 s old", "OLD", "Showing the last values, 1 min 10 s old"}, "never": {"No server was read", "connection refused"},
 		} {
 			m, _ := opened(t, state, size[0], size[1])
 			for _, w := range want {

@@ -1,10 +1,6 @@
 package frame
 
 import (
-	"strconv"
-	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/lines"
@@ -50,12 +46,4 @@ func (u *Settings) Sign(t page.Tone) string {
 		return u.Glyphs.Bad
 	}
 	return u.Glyphs.Info
-}
-
-// Age formats how long ago something was.
-func Age(d time.Duration) string {
-	if d < time.Minute {
-		return strconv.Itoa(WholeSeconds(d)) + " s"
-	}
-	return figure.Clock(d)
 }
