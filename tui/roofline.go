@@ -187,7 +187,7 @@ func (r *roofView) draw(p cell.Pane) {
 		}
 		r.listed = true
 		r.plot(plot)
-		n := side.Paragraph(0, 0, cell.Body, r.why()) + 1
+		n := r.u.Write(side, 0, 0, cell.Body, r.why()) + 1
 		r.table(side.Sub(0, n, side.Width(), h-n))
 	case framed:
 		r.below(r.u.Frame(p, &frame.Panel{Title: "Roofline", Note: r.note()}), r.why())
@@ -205,7 +205,7 @@ func (r *roofView) below(p cell.Pane, why string) {
 	w, h := p.Width(), p.Height()
 	text := 0
 	if why != "" {
-		text = p.Paragraph(0, 0, cell.Body, why)
+		text = r.u.Write(p, 0, 0, cell.Body, why)
 	}
 	table := 1 + len(r.rows())
 	if r.curve == nil || h >= goodPlot {

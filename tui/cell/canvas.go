@@ -259,19 +259,6 @@ func (p Pane) Cells(s string) int { return Width(p.spell(s)) }
 // ellipsis.
 func (p Pane) Cut(s string, w int) string { return Cut(p.spell(s), w, p.spell("…")) }
 
-// Wrap splits a paragraph, as it is written on this canvas, into lines of at most w cells.
-func (p Pane) Wrap(s string, w int) []string { return Wrap(p.spell(s), w) }
-
-// Paragraph writes s from line y on, wrapped to the width between column x and the edge of the
-// pane. It returns the line after it.
-func (p Pane) Paragraph(x, y int, t Token, s string) int {
-	for _, l := range p.Wrap(s, p.Width()-x) {
-		p.Text(x, y, t, l)
-		y++
-	}
-	return y
-}
-
 // Paste copies line y of a canvas into the first line of the pane.
 func (p Pane) Paste(c *Canvas, y int) {
 	if p.Height() > 0 {
@@ -372,38 +359,4 @@ func Split(s string, w int) (head, rest string) {
 		w, rest = w-gw, after
 	}
 	return s[:len(s)-len(rest)], rest
-}
-
-// Wrap splits s into lines of at most w cells, broken at spaces and tabs. Newlines are kept. Words
-// longer than a line are broken anywhere; other words are never broken, so that a flag is not split
-// at its hyphens. No-break spaces do not break.
-func Wrap(s string, w int) []string {
-	s, w = valid(s), max(1, w)
-	var out []string
-	for paragraph := range strings.SplitSeq(s, "\n") {
-		line, n := "", 0
-		for _, word := range strings.FieldsFunc(paragraph, func(r rune) bool { return r == ' ' || r == '\t' }) {
-			cells := Width(word)
-			switch {
-			case line == "":
-			case n+1+cells <= w:
-				line, n = line+" "+word, n+1+cells
-				continue
-			default:
-				out = append(out, line)
-			}
-			for cells > w {
-				head, rest := Split(word, w)
-				if head == "" { // a wide sign on a line of one cell
-					_, size := utf8.DecodeRuneInString(rest)
-					head, rest = rest[:size], rest[size:]
-				}
-				out = append(out, head)
-				word, cells = rest, cells-Width(head)
-			}
-			line, n = word, cells
-		}
-		out = append(out, line)
-	}
-	return out
 }

@@ -1,7 +1,6 @@
 package cell
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -72,28 +71,6 @@ func TestHalfOfAWideSignIsGone(t *testing.T) {
 	}
 }
 
-func TestWrap(t *testing.T) {
-	for _, c := range []struct {
-		name, s string
-		w       int
-		want    []string
-	}{
-		{"flags stay whole", "change --max-num-seqs now", 16, []string{"change", "--max-num-seqs", "now"}},
-		{"figures hold", "takes 3.2\u00a0GiB", 9, []string{"takes", "3.2\u00a0GiB"}},
-		{"long words break", "abcdefgh ij", 3, []string{"abc", "def", "gh", "ij"}},
-		{"newlines stay", "a\n\nb", 9, []string{"a", "", "b"}},
-		{"wide signs", "模型名称", 3, []string{"模", "型", "名", "称"}},
-		{"one cell", "模a", 1, []string{"模", "a"}},
-		{"nothing", "", 5, []string{""}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := Wrap(c.s, c.w); !slices.Equal(got, c.want) {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
 func TestCut(t *testing.T) {
 	for _, c := range []struct {
 		name, s string
@@ -140,13 +117,6 @@ func FuzzText(f *testing.F) {
 		}
 		if strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }) {
 			t.Errorf("control characters in %q", got)
-		}
-		if w > 0 {
-			for _, l := range Wrap(text, max(2, w)) {
-				if Width(l) > max(2, w) {
-					t.Errorf("line %q of %d cells, at most %d", l, Width(l), w)
-				}
-			}
 		}
 	})
 }

@@ -157,7 +157,7 @@ func (v *view) selected() *fleet.Server {
 func (v *view) draw(p cell.Pane) frame.Extent {
 	switch {
 	case v.l.Servers == nil:
-		v.placeholder().Draw(p)
+		v.placeholder().Draw(v.u, p)
 		return frame.Extent{}
 	case v.u.View == viewServer:
 		return v.server(p)

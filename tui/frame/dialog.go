@@ -28,7 +28,7 @@ func drawDialog(p cell.Pane, u *Settings) Extent {
 	}
 	var rows []row
 	for _, m := range d.Lines {
-		for _, text := range p.Wrap(m.Text, p.Width()-4) {
+		for _, text := range u.wrap(m.Text, p.Width()-4) {
 			rows = append(rows, row{Remark{m.Token, text}, 2})
 		}
 	}

@@ -45,11 +45,11 @@ func Compose(s *Scene, u *Settings, w, h int) (*cell.Canvas, Extent) {
 		c.ASCII()
 	}
 	if w < LeastWidth || h < LeastHeight {
-		drawSmall(c.Pane(), s)
+		drawSmall(c.Pane(), s, u)
 		return c, Extent{}
 	}
-	banner := s.Banner.wrapped(c.Pane(), 2)
-	question := s.Question.wrapped(c.Pane(), 3)
+	banner := s.Banner.wrapped(u, c.Pane(), 2)
+	question := s.Question.wrapped(u, c.Pane(), 3)
 	want := bars{banner: len(banner), question: len(question)}
 	if u.Tape != nil {
 		want.tape = 1
@@ -156,7 +156,7 @@ func Overlaid(u *Settings, h Hints) (list Remarks, whole bool) {
 // wrapped wraps each sentence and limits the result to most lines, with at least one for each
 // sentence as long as there are any. Continuation lines are indented to stand under the words after
 // a symbol. A sentence that begins with a space has no symbol.
-func (r Remarks) wrapped(p cell.Pane, most int) Remarks {
+func (r Remarks) wrapped(u *Settings, p cell.Pane, most int) Remarks {
 	var out Remarks
 	for i, m := range r {
 		left := most - len(out) - (len(r) - 1 - i)
@@ -164,7 +164,7 @@ func (r Remarks) wrapped(p cell.Pane, most int) Remarks {
 			break
 		}
 		w := p.Width() - 4
-		lines := p.Wrap(m.Text, w)
+		lines := u.wrap(m.Text, w)
 		if len(lines) > left {
 			lines[left-1] = p.Cut(strings.Join(lines[left-1:], " "), w)
 			lines = lines[:left]
@@ -188,7 +188,7 @@ func (r Remarks) draw(p cell.Pane) {
 
 // drawSmall draws the summary for a terminal too small for the screen, and the size that the whole
 // screen needs. Keys work as usual.
-func drawSmall(p cell.Pane, s *Scene) {
+func drawSmall(p cell.Pane, s *Scene, u *Settings) {
 	need := fmt.Sprintf("needs %dx%d, has %dx%d", LeastWidth, LeastHeight, p.Width(), p.Height())
 	if p.Cells(need) > p.Width() {
 		need = fmt.Sprintf("needs %dx%d", LeastWidth, LeastHeight)
@@ -197,7 +197,7 @@ func drawSmall(p cell.Pane, s *Scene) {
 	p.Text(0, last, cell.Muted, p.Cut(need, p.Width()))
 	y := 0
 	for _, m := range s.Small(p.Width() < narrow) {
-		for _, text := range p.Wrap(m.Text, p.Width()) {
+		for _, text := range u.wrap(m.Text, p.Width()) {
 			if y >= max(1, last) {
 				return // the most urgent came first
 			}

@@ -22,7 +22,7 @@ type Labelled struct {
 const placeholderCells = 76
 
 // Draw draws the placeholder.
-func (x *Placeholder) Draw(p cell.Pane) {
+func (x *Placeholder) Draw(u *Settings, p cell.Pane) {
 	w := min(p.Width()-4, placeholderCells)
 	p = p.Sub(max(2, (p.Width()-w)/2), 0, w, p.Height())
 	y := max(0, min(3, (p.Height()-14)/2))
@@ -30,7 +30,7 @@ func (x *Placeholder) Draw(p cell.Pane) {
 	p.Text(p.Cells(x.Title)+2, y, cell.Muted, x.Clock)
 	y += 2
 	if x.What != "" {
-		y = p.Paragraph(0, y, cell.Body, x.What)
+		y = u.Write(p, 0, y, cell.Body, x.What)
 	}
 	if x.What != "" && len(x.Facts) > 0 {
 		y++
@@ -38,18 +38,18 @@ func (x *Placeholder) Draw(p cell.Pane) {
 	for _, f := range x.Facts {
 		if f.Text != "" {
 			p.Text(0, y, cell.Muted, f.Name)
-			y = p.Paragraph(10, y, f.Token, f.Text)
+			y = u.Write(p, 10, y, f.Token, f.Text)
 		}
 	}
 	y++
 	if len(x.Steps) > 0 {
-		y = x.drawSteps(p, y) + 1
+		y = x.drawSteps(u, p, y) + 1
 	}
-	p.Paragraph(0, y, cell.Muted, x.Last)
+	u.Write(p, 0, y, cell.Muted, x.Last)
 }
 
 // drawSteps lists what the user can do from line y on, and returns the line after the list.
-func (x *Placeholder) drawSteps(p cell.Pane, y int) int {
+func (x *Placeholder) drawSteps(u *Settings, p cell.Pane, y int) int {
 	p.Text(0, y, cell.Strong, "What you can do")
 	y++
 	column := 0
@@ -58,7 +58,7 @@ func (x *Placeholder) drawSteps(p cell.Pane, y int) int {
 	}
 	for _, step := range x.Steps {
 		p.Text(2, y, cell.Accent, step[0])
-		y = p.Paragraph(2+column+2, y, cell.Body, step[1])
+		y = u.Write(p, 2+column+2, y, cell.Body, step[1])
 	}
 	return y
 }

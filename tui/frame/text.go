@@ -1,6 +1,8 @@
 package frame
 
 import (
+	"strings"
+
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/lines"
@@ -20,6 +22,25 @@ func (u *Settings) Width(t page.Text) int { return lines.Width(u.safe(t)) }
 
 // Wrap splits a text into lines of at most w cells. Nothing is lost.
 func (u *Settings) Wrap(t page.Text, w int) []page.Text { return lines.Wrap(u.safe(t), w, w) }
+
+// wrap splits a sentence into lines of at most w cells.
+func (u *Settings) wrap(s string, w int) []string {
+	var list []string
+	for _, l := range u.Wrap(page.Toned(page.Body, strings.TrimSpace(s)), w) {
+		list = append(list, l.String())
+	}
+	return list
+}
+
+// Write writes a paragraph from line y on, wrapped to the width between column x and the edge of the pane. It returns
+// the line after it.
+func (u *Settings) Write(p cell.Pane, x, y int, t cell.Token, s string) int {
+	for _, l := range u.wrap(s, p.Width()-x) {
+		p.Text(x, y, t, l)
+		y++
+	}
+	return y
+}
 
 // Cut returns a text in at most w cells. Shortened text ends in an ellipsis.
 func (u *Settings) Cut(t page.Text, w int) page.Text {

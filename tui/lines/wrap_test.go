@@ -37,6 +37,7 @@ func TestProseWraps(t *testing.T) {
 		{"a word longer than the line", say(page.Body, "a/very/long/path"), 6, []string{"a/very", "/long/", "path"}},
 		{"wide signs", say(page.Body, "模型名称"), 5, []string{"模型", "名称"}},
 		{"a sign wider than the line", say(page.Body, "模"), 1, []string{"模"}},
+		{"flags stay whole", say(page.Body, "change --max-num-seqs now"), 16, []string{"change", "--max-num-seqs", "now"}},
 		{"nothing", nil, 5, []string{""}},
 		{"no line feeds from outside", say(page.Body, "one\ntwo\x1b[2Jthree"), 40, []string{"one two\ufffd[2Jthree"}},
 	} {
