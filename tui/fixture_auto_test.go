@@ -17,7 +17,6 @@ func autoBuilders() []builder {
 	return []builder{
 		{"trial-begins", func() *loop.Snapshot { return trialSnapshot(0) }},
 		{"trial", func() *loop.Snapshot { return trialSnapshot(2) }},
-		{"trial-noisy", noisyTrialSnapshot},
 		{"countdown", countdownSnapshot},
 		{"held", heldSnapshot},
 		{"better", betterSnapshot},
@@ -78,20 +77,6 @@ func trialSnapshot(looks int) *loop.Snapshot {
 		s.Trial.Results = append(s.Trial.Results, *effecttest.Complete(&soFar, &all[i]))
 		s.Trial.Measured = s.Trial.Looks[i] + 7*time.Second
 	}
-	return s
-}
-
-// noisyTrialSnapshot returns a small effect that may be hidden by restart noise.
-func noisyTrialSnapshot() *loop.Snapshot {
-	s := trialSnapshot(2)
-	for i := range s.Trial.Results {
-		r := &s.Trial.Results[i]
-		half := 0.1 / float64(i+1)
-		r.Effect = verdict.Interval{Low: 0.02 - half, Mid: 0.02, High: 0.02 + half}
-		r.Measured, r.Restart, r.Need = half/3, half, "more starts of both"
-	}
-	s.Trial.Predicted = []engine.Prediction{{Metric: "generation_tokens_per_s", Unit: "ratio", Low: some(0.01), Mid: some(0.04), High: some(0.08)}}
-	s.Iterations[0].Predicted = s.Trial.Predicted
 	return s
 }
 

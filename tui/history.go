@@ -104,9 +104,6 @@ func chartLines(s *loop.Snapshot, h, list int) int {
 
 // drawTimes draws as many quantities over time as fit.
 func drawTimes(p cell.Pane, s *loop.Snapshot, u *frame.Settings, all []timeMeasure) {
-	if len(s.Points) == 0 {
-		return
-	}
 	t := newTimeline(s, u, p.Width())
 	heights := stripHeights(all, p.Height()-timeFrame)
 	t.ribbon(p.Sub(timeLeft, 0, t.span.N, 1))

@@ -290,22 +290,6 @@ func TestFramesAreDrawnOnChange(t *testing.T) {
 	}
 }
 
-// TestResizeStorm sends a hundred sizes; one frame is drawn, at the last size.
-func TestResizeStorm(t *testing.T) {
-	m, _, _ := testModel(waitingSnapshot(), frame.Options{})
-	before := m.Drawn
-	for i := range 100 {
-		m.Update(tea.WindowSizeMsg{Width: 20 + i, Height: 6 + i%40})
-	}
-	if m.Drawn != before {
-		t.Errorf("%d frames while it lasted", m.Drawn-before)
-	}
-	m.View()
-	if err := screentest.CheckFrame(screentest.TrimLines(ansi.Strip(m.Text)), 119, 6+99%40); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestTicksKeepOneChain(t *testing.T) {
 	m, _, _ := testModel(waitingSnapshot(), frame.Options{})
 	old := m.Beat

@@ -195,9 +195,6 @@ func recent(s *loop.Snapshot, n int, get func(*loop.Point) stat.Opt) []stat.Opt 
 // endOf returns the end of the time axis: the last window or, if windows have stopped arriving, the
 // present, so that an outage is visible while it lasts.
 func endOf(s *loop.Snapshot) time.Duration {
-	if len(s.Points) == 0 {
-		return s.Now
-	}
 	last := s.Points[len(s.Points)-1].T
 	if s.Now-last > 2*windowOf(s.Points) {
 		return s.Now

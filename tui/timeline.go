@@ -48,9 +48,6 @@ func newTimeline(s *loop.Snapshot, u *frame.Settings, w int) *timeline {
 	for len(t.points) > 0 && t.points[0].T <= from {
 		t.points = t.points[1:]
 	}
-	for n := len(t.points); n > 0 && t.points[n-1].T-length >= to; n-- {
-		t.points = t.points[:n-1]
-	}
 	t.samples, t.values = windowSamples(t.points), make([]stat.Opt, len(t.points))
 	t.cols = max(0, w-timeLeft-timeRight)
 	t.span = chart.NewSpan(from, to, t.cols)

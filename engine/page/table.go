@@ -148,15 +148,8 @@ func Integer[N ~int | ~int32 | ~int64 | ~uint32](n N) Cell {
 // Bar returns a cell drawn as a bar of a share from 0 to 1.
 func Bar(share stat.Opt) Cell { return Cell{Value: share.Finite()} }
 
-// Sort sorts the rows by the column of an index, in descending order, or in ascending order if
-// least is set. Rows without a value come last in both.
-func (t *Table) Sort(column int, least bool) {
-	t.Sorted = column + 1
-	t.Columns[column].Rank = 0 // keep the sort column on a narrow page
-	slices.SortStableFunc(t.Rows, func(a, b []Cell) int { return a[column].compare(&b[column], least) })
-}
-
-// SortRows sorts rows by the field, as [Table.Sort] does. Texts are in alphabetical order, or in the reverse of it
+// SortRows sorts rows by the field, in descending order, or in ascending order if least is set. Rows without a value
+// come last in both. Texts are in alphabetical order, or in the reverse of it
 // if least is set.
 func (f Field[R]) SortRows(rows []R, least bool) {
 	slices.SortStableFunc(rows, func(a, b R) int {

@@ -40,12 +40,6 @@ func (c *Canvas) ASCII() *Canvas {
 	return c
 }
 
-// Width returns the number of cells in a line.
-func (c *Canvas) Width() int { return c.w }
-
-// Height returns the number of lines.
-func (c *Canvas) Height() int { return c.h }
-
 // Pane returns a pane that covers the whole canvas.
 func (c *Canvas) Pane() Pane { return Pane{c, image.Rect(0, 0, c.w, c.h)} }
 
@@ -116,9 +110,6 @@ func (p Pane) Width() int { return p.r.Dx() }
 
 // Height returns the number of lines.
 func (p Pane) Height() int { return p.r.Dy() }
-
-// Rect returns the position of the pane on its canvas.
-func (p Pane) Rect() image.Rectangle { return p.r }
 
 // Sub returns the part of the pane at x, y with w by h cells, clipped to the pane.
 func (p Pane) Sub(x, y, w, h int) Pane {

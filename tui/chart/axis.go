@@ -53,9 +53,9 @@ func (a Axis) Extend(maxTicks int) Axis {
 // step returns the 1-2-5 step that gives about most ticks.
 func (a *Axis) step(most int) float64 { return max(a.MinStep, Nice((a.Hi-a.Lo)/float64(max(1, most)))) }
 
-// ticks returns at most most values in rising order: multiples of a 1-2-5 step or, on a logarithmic
+// Ticks returns at most most values in rising order: multiples of a 1-2-5 step or, on a logarithmic
 // axis, 1, 2 and 5 times powers of ten, or only the powers of ten.
-func (a *Axis) ticks(most int) []float64 {
+func (a *Axis) Ticks(most int) []float64 {
 	if !a.valid() || most <= 0 {
 		return nil
 	}

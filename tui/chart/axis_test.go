@@ -31,7 +31,7 @@ func TestTicks(t *testing.T) {
 		{"the logarithm of zero", Axis{Hi: 10, Log: true}, 5, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, c.axis.ticks(c.most)); diff != "" {
+			if diff := cmp.Diff(c.want, c.axis.Ticks(c.most)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

@@ -40,7 +40,7 @@ func (pl *Plot) frame(p cell.Pane, g cell.Glyphs) *frame {
 		f.labels = min(pl.visibleUprights(), 1+spare/8, 2)
 	}
 	rows := h - f.head() - foot
-	f.yTicks = pl.Y.ticks(max(2, rows/2))
+	f.yTicks = pl.Y.Ticks(max(2, rows/2))
 	for _, v := range f.yTicks {
 		f.gutter = max(f.gutter, p.Cells(figure.Count(v)))
 	}
@@ -50,7 +50,7 @@ func (pl *Plot) frame(p cell.Pane, g cell.Glyphs) *frame {
 	}
 	f.area = p.Sub(f.gutter, f.head(), w-f.gutter, rows)
 	if foot > 0 {
-		f.xTicks = f.spaced(pl.X.ticks(max(2, f.area.Width()/8)))
+		f.xTicks = f.spaced(pl.X.Ticks(max(2, f.area.Width()/8)))
 	}
 	return f
 }

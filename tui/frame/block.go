@@ -267,12 +267,8 @@ func (u *Settings) Paragraph(w, keep int, label, body page.Text) Block {
 	}}
 }
 
-// Shorten limits a block to maxLines lines, the rest becoming optional. If maxLines is 0 or less,
-// it returns the block unchanged.
+// Shorten limits a block to maxLines lines, the rest becoming optional.
 func Shorten(b Block, maxLines int) Block {
-	if maxLines <= 0 {
-		return b
-	}
 	b.Grow += max(0, b.Lines-maxLines)
 	b.Lines = min(b.Lines, maxLines)
 	b.Least = min(b.Least, b.Lines)

@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -31,34 +30,6 @@ func TestGrant(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
-	}
-}
-
-// TestGrantKeepsWhatMatters checks for any blocks that lines do not exceed the height, no block is
-// shorter than its Least, and none is left out while one with a lower Keep is complete.
-func TestGrantKeepsWhatMatters(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 2000 {
-		blocks := make([]Block, 1+r.IntN(8))
-		for i := range blocks {
-			n := 1 + r.IntN(5)
-			blocks[i] = Block{Lines: n, Least: r.IntN(n + 1), Grow: r.IntN(3), Keep: r.IntN(6)}
-		}
-		h := r.IntN(20)
-		got := grant(blocks, h)
-		if sum(got) > h {
-			t.Fatalf("%v of %d lines for %+v", got, h, blocks)
-		}
-		for i, b := range blocks {
-			if got[i] != 0 && got[i] < b.Lines && (b.Least == 0 || got[i] < b.Least) || got[i] > b.Lines+b.Grow {
-				t.Fatalf("block %d of %+v got %d", i, blocks, got[i])
-			}
-			for j, other := range blocks {
-				if got[i] == 0 && other.Keep < b.Keep && got[j] > 0 {
-					t.Fatalf("%d gave way to %d, which matters less: %v of %+v", i, j, got, blocks)
-				}
-			}
-		}
 	}
 }
 

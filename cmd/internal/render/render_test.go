@@ -7,27 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-func TestZeroTo(t *testing.T) {
-	for _, c := range []struct {
-		most, hi float64
-		ticks    []float64
-	}{
-		{5980, 6000, []float64{0, 2000, 4000, 6000}},
-		{1, 1, []float64{0, .2, .4, .6, .8, 1}},
-		{.004, .004, []float64{0, .001, .002, .003, .004}},
-		{101, 150, []float64{0, 50, 100, 150}},
-	} {
-		hi, ticks := linearTicks(c.most, 5)
-		near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
-		if !cmp.Equal(hi, c.hi, near) || !cmp.Equal(ticks, c.ticks, near) {
-			t.Errorf("%g: to %g with %v, want %g with %v", c.most, hi, ticks, c.hi, c.ticks)
-		}
-	}
-}
 
 func TestDecades(t *testing.T) {
 	for _, c := range []struct{ least, most, lo, hi float64 }{

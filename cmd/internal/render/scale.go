@@ -29,7 +29,12 @@ func scaleOf(a *page.Axis, from, to float64, ticks int) scale {
 	case a.Exact:
 		s.lo, s.hi, s.ticks = a.From, a.To, []float64{a.From, (a.From + a.To) / 2, a.To}
 	default:
-		s.hi, s.ticks = linearTicks(a.To, ticks)
+		to := a.To
+		if !(to > 0) || math.IsInf(to, 0) {
+			to = 1
+		}
+		whole := chart.Axis{Hi: to}.Extend(ticks)
+		s.hi, s.ticks = whole.Hi, whole.Ticks(ticks)
 	}
 	if a.Ticks != nil {
 		s.ticks = a.Ticks
@@ -46,20 +51,6 @@ func (s *scale) at(v float64) float64 {
 		share = (v - s.lo) / (s.hi - s.lo)
 	}
 	return s.from + share*(s.to-s.from)
-}
-
-// linearTicks returns a linear scale from zero to a round number of at least most, with its ticks.
-func linearTicks(most float64, ticks int) (hi float64, at []float64) {
-	if !(most > 0) || math.IsInf(most, 0) {
-		most = 1
-	}
-	step := chart.Nice(most / float64(ticks))
-	for i := 0.0; ; i++ {
-		at = append(at, i*step)
-		if i*step >= most*(1-1e-9) && i > 0 {
-			return i * step, at
-		}
-	}
 }
 
 // logTicks returns the 1-2-5 steps from at most least to at least most, or only powers of ten if there are too many
