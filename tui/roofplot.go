@@ -147,8 +147,9 @@ func (r *roofView) limits(pl *chart.Plot) {
 	if r.curve == nil {
 		return
 	}
-	add(r.curve.Pool, "KV pool")
-	add(r.curve.Ridge, "ridge")
+	for _, l := range tuning.Limits(r.curve)[1:] {
+		add(l.At, l.Name)
+	}
 	if pool := r.curve.Pool; pool.OK {
 		pl.Spans = append(pl.Spans, chart.Range{From: pool.V, To: math.Inf(1), Token: cell.Border})
 	}

@@ -147,10 +147,10 @@ func questionOf(s *loop.Snapshot, u *frame.Settings, w int) frame.Remarks {
 
 // lastChange returns what the last iteration changed.
 func lastChange(s *loop.Snapshot) string {
-	if len(s.Iterations) == 0 {
-		return ""
+	if it := (tuning.Run{Snapshot: s}).Last(); it != nil {
+		return tuning.IterationChange(it)
 	}
-	return tuning.IterationChange(&s.Iterations[len(s.Iterations)-1])
+	return ""
 }
 
 // lookingFor returns the placeholder while no server is found: where rooftop looks, since when, why

@@ -24,12 +24,7 @@ var deltaKeeps = map[string]int{
 }
 
 // last returns the latest iteration, nil if there is none.
-func (v *nowView) last() *loop.Iteration {
-	if n := len(v.s.Iterations); n > 0 {
-		return &v.s.Iterations[n-1]
-	}
-	return nil
-}
+func (v *nowView) last() *loop.Iteration { return tuning.Run{Snapshot: v.s}.Last() }
 
 // verdict returns the panel of the result of the last change, until the next change. short selects
 // a brief form beside the next recommendation.

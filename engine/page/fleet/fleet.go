@@ -106,23 +106,10 @@ func todo(s *fleet.Server) string {
 
 // state returns the state of a server in a word, with its tone.
 func state(s *fleet.Server) (page.Tone, string) {
-	switch {
-	case s.Unread != "":
+	if s.Unread != "" {
 		return page.Warn, "not read"
-	case s.Condition.Ill():
-		return page.Bad, s.Condition.State.Word()
-	case s.Recommendation != nil:
-		return tuning.Severity(s.Finding(s.Recommendation.Finding)), string(s.Recommendation.Finding)
-	case s.Ceiling.Impossible != "":
-		return page.Warn, "misread: above ideal"
-	case s.Outcome == engine.OutcomeNoLoad:
-		return page.Muted, "no load"
-	case s.Outcome == engine.OutcomeNotEvaluable:
-		return page.Muted, "not evaluable"
-	case s.Overload != "":
-		return page.Warn, "overloaded"
 	}
-	return page.OK, "healthy"
+	return tuning.ServerState(&s.Diagnosis)
 }
 
 // change returns what to change on a server, "" if nothing.

@@ -84,18 +84,25 @@ func (c *PastComparison) otherServer() string {
 	return strings.Join(differ, ", ")
 }
 
-// stateCell returns the state of a server in a word: its condition, what is recommended, or its outcome.
-func stateCell(d *engine.Diagnosis) page.Cell {
-	tone, word := page.OK, string(d.Outcome)
+// ServerState returns the state of a server in a word, with its tone: its condition, what is recommended, or its outcome.
+func ServerState(d *engine.Diagnosis) (page.Tone, string) {
 	switch {
 	case d.Condition.Ill():
-		tone, word = page.Bad, d.Condition.State.Word()
+		return page.Bad, d.Condition.State.Word()
 	case d.Recommendation != nil:
-		tone, word = Severity(d.Finding(d.Recommendation.Finding)), string(d.Recommendation.Finding)
+		return Severity(d.Finding(d.Recommendation.Finding)), string(d.Recommendation.Finding)
+	case d.Ceiling.Impossible != "":
+		return page.Warn, "misread: above ideal"
 	case d.Outcome != engine.OutcomeHealthy:
-		tone = page.Muted
+		return page.Muted, strings.ReplaceAll(string(d.Outcome), "-", " ")
 	case d.Overload != "":
-		tone, word = page.Warn, "overloaded"
+		return page.Warn, "overloaded"
 	}
+	return page.OK, "healthy"
+}
+
+// stateCell returns the state of a server with its sign.
+func stateCell(d *engine.Diagnosis) page.Cell {
+	tone, word := ServerState(d)
 	return page.Cell{Text: tone.Sign() + nbsp + word, Tone: tone}
 }
