@@ -25,18 +25,10 @@ func TestEvidenceShowsEverything(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{
-		"▲ fired Concurrency saturation", "→ recommended", "fired in 10 of 10 windows, confidence 0.90 × impact 4 = 3.60: all 16 slots taken",
-		"– seen Prefill interference", "– suppressed KV cache pressure: admission", "● not fired Under-batching", "– not judged Power or temperature limit",
-		"running_mean 15.9 req ≥ 15.5 req", "(measured)", "listed, not recommended: prefill takes 2 %",
-		"max_num_seqs 16 slots command line", "gpu_memory_utilization 90 % command line", "params_total_b 8.03 B catalog (est)", "quantization – no quantization in config.json",
-		"kv_capacity_tokens 417,000 tok derived blocks x block size", "pipeline_parallel_size", "▲ conflict: -m 8 was given",
+	says(t, got, []string{
+		"▲ conflict: -m 8 was given", "quantization – no quantization in config.json", "(measured)", "listed, not recommended: prefill takes 2 %",
 		"DRAM activity: GPM needs Hopper or newer → dram_util is absent", "· the server runs on this machine",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is missing", want)
-		}
-	}
+	}, nil)
 }
 
 func TestEvidenceFilter(t *testing.T) {

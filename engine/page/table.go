@@ -148,34 +148,20 @@ func Integer[N ~int | ~int32 | ~int64 | ~uint32](n N) Cell {
 // Bar returns a cell drawn as a bar of a share from 0 to 1.
 func Bar(share stat.Opt) Cell { return Cell{Value: share.Finite()} }
 
-// SortRows sorts rows by the field, in descending order, or in ascending order if least is set. Rows without a value
-// come last in both. Texts are in alphabetical order, or in the reverse of it
-// if least is set.
-func (f Field[R]) SortRows(rows []R, least bool) {
+// SortRows sorts rows by the field: figures with the largest first and absent ones last, texts in alphabetical order.
+func (f Field[R]) SortRows(rows []R) {
 	slices.SortStableFunc(rows, func(a, b R) int {
-		x, y := f.Cell(a), f.Cell(b)
-		if x.Value.OK || y.Value.OK {
-			return x.compare(&y, least)
+		switch x, y := f.Cell(a), f.Cell(b); {
+		case x.Value.OK && y.Value.OK:
+			return cmp.Compare(y.Value.V, x.Value.V)
+		case x.Value.OK:
+			return -1
+		case y.Value.OK:
+			return 1
+		default:
+			return cmp.Compare(x.Text, y.Text)
 		}
-		if least {
-			return cmp.Compare(y.Text, x.Text)
-		}
-		return cmp.Compare(x.Text, y.Text)
 	})
-}
-
-// compare returns -1 if a cell comes before another one, the largest first, or the smallest if least is set.
-func (c *Cell) compare(o *Cell, least bool) int {
-	x, y := c.Value, o.Value
-	switch {
-	case x.OK != y.OK && x.OK:
-		return -1
-	case x.OK != y.OK:
-		return 1
-	case least:
-		return cmp.Compare(x.V, y.V)
-	}
-	return cmp.Compare(y.V, x.V)
 }
 
 // Shown returns the rows to show, and a sentence about those left out, or "".

@@ -11,17 +11,16 @@ import (
 // keyMap holds every key of the screen. Actions that other screens also have use the same keys, but g.
 type keyMap struct {
 	frame.KeyMap
-	Order, Reverse, Group, Alone key.Binding
+	Order, Group, Alone key.Binding
 }
 
 // boundKeys returns the key bindings of the screen.
 func boundKeys() keyMap {
 	k := keyMap{
-		KeyMap:  frame.Keys(),
-		Order:   frame.Bind("s", "sort by the next column", "s"),
-		Reverse: frame.Bind("S", "reverse the order", "S"),
-		Group:   frame.Bind("g", "groups; another grouping", "g"),
-		Alone:   frame.Bind("t", "copy a line for it alone", "t"),
+		KeyMap: frame.Keys(),
+		Order:  frame.Bind("s", "sort by the next column", "s"),
+		Group:  frame.Bind("g", "groups; another grouping", "g"),
+		Alone:  frame.Bind("t", "copy a line for it alone", "t"),
 	}
 	k.Digit = frame.Bind("1-3", "a view by its number", "1", "2", "3")
 	k.Filter = frame.Bind("/", "rows that contain a text", "/")
@@ -38,7 +37,7 @@ func boundKeys() keyMap {
 // groups returns the bindings in the groups and order of the help.
 func (k *keyMap) groups() []frame.KeyGroup {
 	return []frame.KeyGroup{
-		{Title: "Servers", Keys: []key.Binding{k.Detail, k.Back, k.Filter, k.Order, k.Reverse, k.Group, k.Copy, k.Alone, k.Measure}},
+		{Title: "Servers", Keys: []key.Binding{k.Detail, k.Back, k.Filter, k.Order, k.Group, k.Copy, k.Alone, k.Measure}},
 		{Title: "Views", Keys: []key.Binding{k.Next, k.Previous, k.Digit, k.Palette}},
 		{Title: "Display", Keys: []key.Binding{k.Freeze, k.Mouse, k.Up, k.Down, k.PageUp, k.PageDown, k.Top, k.Bottom}},
 		{Title: "Program", Keys: []key.Binding{k.Help, k.Quit, k.Interrupt, k.Suspend}},

@@ -89,7 +89,6 @@ func (t *Screen) actions() []frame.Action {
 		frame.Action{Binding: k.Back, Do: t.back},
 		frame.OnKey(k.Freeze, t.freeze),
 		frame.OnKey(k.Order, func() { t.sort(t.set.order.Next()) }),
-		frame.OnKey(k.Reverse, t.reverse),
 		frame.Action{Binding: k.Group, Do: t.group},
 		frame.OnKey(k.Measure, t.again),
 		frame.Action{Binding: k.Copy, Do: t.copyChange}, frame.Action{Binding: k.Alone, Do: t.copyAlone},
@@ -232,16 +231,6 @@ func (t *Screen) sort(o fleetpage.Order) {
 	}
 	t.show(viewServers, t.Settings.Filter)
 	t.Settings.Scroll[viewServers], t.set.at[viewServers] = 0, cursor{}
-}
-
-func (t *Screen) reverse() {
-	o := t.set.order
-	if o.Key == 0 {
-		t.say(cell.Warn, t.keys.Reverse.Help().Key+": what to look at first stays on top; "+t.keys.Order.Help().Key+" sorts by a column.")
-		return
-	}
-	o.Least = !o.Least
-	t.sort(o)
 }
 
 // group shows the groups, or groups by the next thing. On the page of a server g goes to the top, as elsewhere.

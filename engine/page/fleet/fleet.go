@@ -25,7 +25,7 @@ func Page(list []fleet.Server) *page.Page {
 	for i := range list {
 		rows[i] = &list[i]
 	}
-	p.Sections = append(p.Sections, first, page.Section{ID: "servers", Title: "Servers", Note: "what to look at first on top", Nodes: []page.Node{Table(rows, Order{})}})
+	p.Sections = append(p.Sections, first, page.Section{ID: "servers", Title: "Servers", Note: "what to look at first on top", Nodes: []page.Node{Table(rows, 0)}})
 	if shown := Findings(fleet.Findings(list)); len(shown) > 0 {
 		p.Sections = append(p.Sections, page.Section{ID: "groups", Title: "Servers of one model", Nodes: []page.Node{shown}})
 	}
@@ -172,31 +172,25 @@ func fields() []page.Field[*fleet.Server] {
 	}
 }
 
-// Order is the order of the servers in a table. Its zero value is what to look at first, as [fleet.Rank] has it.
-type Order struct {
-	Key   int // a column to sort by, counted from 1 among those that can be sorted by; 0 for none
-	Least bool
-}
+// Order is the order of the servers in a table: the column to sort by, counted from 1 among those that can be sorted
+// by. Its zero value is what to look at first, as [fleet.Rank] has it.
+type Order int
 
 // Next returns the order by the next column.
 func (o Order) Next() Order {
-	keys := 1
-	for _, f := range fields() {
-		if f.Sort {
-			keys++
-		}
+	if (o + 1).column() < 0 {
+		return 0
 	}
-	return Order{Key: (o.Key + 1) % keys}
+	return o + 1
 }
 
 // column returns the index of the column that an order sorts by, -1 for none.
 func (o Order) column() int {
-	n := 0
 	for i, f := range fields() {
 		if f.Sort {
-			n++
+			o--
 		}
-		if f.Sort && n == o.Key {
+		if f.Sort && o == 0 {
 			return i
 		}
 	}
@@ -206,7 +200,7 @@ func (o Order) column() int {
 // Sort sorts ranked servers.
 func (o Order) Sort(list []*fleet.Server) {
 	if c := o.column(); c >= 0 {
-		fields()[c].SortRows(list, o.Least)
+		fields()[c].SortRows(list)
 	}
 }
 
