@@ -39,8 +39,7 @@ func viewNames() []string {
 // drawView draws the current view, or a placeholder if no server was found.
 func drawView(p cell.Pane, s *loop.Snapshot, u *frame.Settings) frame.Extent {
 	if !s.Attached && u.View != viewLog {
-		lookingFor(s).Draw(u, p)
-		return frame.Extent{}
+		return frame.Placeholder(p, u, lookingFor(s))
 	}
 	return frame.Scrolled(p, u, views()[u.View].content(s, u, p.Width()))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/frame"
@@ -153,31 +154,32 @@ func lastChange(s *loop.Snapshot) string {
 	return ""
 }
 
-// lookingFor returns the placeholder while no server is found: where rooftop looks, since when, why
-// it fails, and what to do.
-func lookingFor(s *loop.Snapshot) *frame.Placeholder {
+// lookingFor returns what is shown while no server is found: where rooftop looks, since when, why it fails, and what to
+// do.
+func lookingFor(s *loop.Snapshot) []page.Section {
 	if s.Seq == 0 && s.Watch == "" {
-		return &frame.Placeholder{Title: "Starting", What: "rooftop is about to look for an inference server on this machine."}
+		return []page.Section{{Title: "Starting", Nodes: []page.Node{page.Paragraph(page.Toned(page.Body, "rooftop is about to look for an inference server on this machine."))}}}
 	}
-	return &frame.Placeholder{
-		Title: "Looking for an inference server", Clock: figure.Clock(max(s.Progress.Elapsed, s.Now-s.Since)),
-		Facts: []frame.Labelled{{Token: cell.Body, Name: "looks at", Text: s.Watch}, {Token: cell.Warn, Name: "last try", Text: s.AttachWhy}},
-		Steps: stepsFor(s), Last: "The screen continues when a server answers.",
+	var facts page.Facts
+	facts.Add("looks at", page.Body, s.Watch)
+	facts.Add("last try", page.Warn, s.AttachWhy)
+	return []page.Section{
+		{Title: "Looking for an inference server", Note: figure.Clock(max(s.Progress.Elapsed, s.Now-s.Since)), Nodes: []page.Node{facts}},
+		{Title: "What you can do", Nodes: []page.Node{frame.Steps(stepsFor(s))}},
+		{Nodes: []page.Node{page.Paragraph(page.Toned(page.Muted, "The screen continues when a server answers."))}},
 	}
 }
 
 // stepsFor returns what helps if no server can be read: commands and what they do.
 func stepsFor(s *loop.Snapshot) [][2]string {
+	doctor := [2]string{"rooftop doctor", "what can be read here, and what each gap costs"}
 	if strings.Contains(s.AttachWhy, "--disable-log-stats") {
-		return [][2]string{
-			{"vllm serve …", "restart the server without --disable-log-stats: with it the page has no figures of vLLM"},
-			{"rooftop doctor", "what can be read here, and what each gap costs"},
-		}
+		return [][2]string{{"vllm serve …", "restart the server without --disable-log-stats: with it the page has no figures of vLLM"}, doctor}
 	}
 	return [][2]string{
 		{"vllm serve MODEL", "start a server on this machine: it is found by itself"},
 		{"rooftop --url http://HOST:PORT", "look at another one"},
 		{"rooftop demo", "see it at work on a simulated server"},
-		{"rooftop doctor", "what can be read here, and what each gap costs"},
+		doctor,
 	}
 }

@@ -157,8 +157,7 @@ func (v *view) selected() *fleet.Server {
 func (v *view) draw(p cell.Pane) frame.Extent {
 	switch {
 	case v.l.Servers == nil:
-		v.placeholder().Draw(v.u, p)
-		return frame.Extent{}
+		return frame.Placeholder(p, v.u, v.placeholder())
 	case v.u.View == viewServer:
 		return v.server(p)
 	}

@@ -109,21 +109,30 @@ func (v *view) banner() frame.Remarks {
 }
 
 // placeholder describes what happens while there are no servers.
-func (v *view) placeholder() *frame.Placeholder {
+func (v *view) placeholder() []page.Section {
 	l := v.l
-	x := &frame.Placeholder{
-		Title: "Reading the servers", Clock: figure.Clock(l.Now), What: "rooftop reads and diagnoses each of them. The first reading takes longest.",
-		Facts: []frame.Labelled{{Token: cell.Body, Name: "from", Text: l.Source}}, Last: "The list shows as soon as all are read.",
-	}
+	var facts page.Facts
+	facts.Add("from", page.Body, l.Source)
 	if l.All > 0 {
-		x.Facts = append(x.Facts, frame.Labelled{Token: cell.Body, Name: "read", Text: figure.Whole(float64(l.Done)) + " of " + figure.Whole(float64(l.All))})
+		facts.Add("read", page.Body, figure.Whole(float64(l.Done))+" of "+figure.Whole(float64(l.All)))
 	}
+	top := page.Section{Title: "Reading the servers", Note: figure.Clock(l.Now), Nodes: []page.Node{page.Paragraph(page.Toned(page.Body, v.waiting())), facts}}
+	last := "The list shows as soon as all are read."
+	list := []page.Section{top}
 	if l.Failed != "" {
-		x.Title, x.What = "No server was read", figure.Stopped(l.Failed)
-		x.Steps = [][2]string{{"m", "read again now"}, {"q", "quit"}}
-		x.Last = "rooftop reads again every " + figure.Duration(l.Every) + "."
+		list[0].Title = "No server was read"
+		list = append(list, page.Section{Title: "What you can do", Nodes: []page.Node{frame.Steps([][2]string{{"m", "read again now"}, {"q", "quit"}})}})
+		last = "rooftop reads again every " + figure.Duration(l.Every) + "."
 	}
-	return x
+	return append(list, page.Section{Nodes: []page.Node{page.Paragraph(page.Toned(page.Muted, last))}})
+}
+
+// waiting says why there are no servers yet.
+func (v *view) waiting() string {
+	if v.l.Failed != "" {
+		return figure.Stopped(v.l.Failed)
+	}
+	return "rooftop reads and diagnoses each of them. The first reading takes longest."
 }
 
 // small returns the list in a few words, the most urgent first.
@@ -133,7 +142,7 @@ func (v *view) small(brief bool) frame.Remarks {
 		return list
 	}
 	if v.l.Servers == nil {
-		list.Add(cell.Body, v.placeholder().What)
+		list.Add(cell.Body, v.waiting())
 		return list
 	}
 	for _, r := range v.banner() {
