@@ -184,7 +184,11 @@ func changeSection(it *loop.Iteration, u *frame.Settings) page.Section {
 			sec.Add(page.Paragraph(page.Toned(t, text)))
 		}
 	}
-	add(page.Body, tuning.Sentence(it.Text))
+	if it.Delta == nil {
+		add(page.Body, changeText(it))
+	} else { // its note says how long the server was down
+		add(page.Body, tuning.Sentence(it.Text))
+	}
 	add(page.Body, it.Beside)
 	if it.Failure != "" {
 		add(page.Bad, "failed: "+it.Failure)
