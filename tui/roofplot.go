@@ -135,8 +135,7 @@ func (r *roofView) curves(pl *chart.Plot) {
 	line("this server", cell.Strong, chart.Solid, func(c engine.CurvePoint) stat.Opt { return stat.Some(c.Expected) })
 }
 
-// limits adds the vertical lines. The range beyond the KV pool is shaded, because flags cannot move
-// that limit far.
+// limits adds the vertical lines.
 func (r *roofView) limits(pl *chart.Plot) {
 	add := func(at stat.Opt, name string) {
 		if at.OK {
@@ -149,9 +148,6 @@ func (r *roofView) limits(pl *chart.Plot) {
 	}
 	for _, l := range tuning.Limits(r.curve)[1:] {
 		add(l.At, l.Name)
-	}
-	if pool := r.curve.Pool; pool.OK {
-		pl.Spans = append(pl.Spans, chart.Range{From: pool.V, To: math.Inf(1), Token: cell.Border})
 	}
 }
 

@@ -72,19 +72,16 @@ func (b *Bar) fill(p cell.Pane, g cell.Glyphs) {
 // column returns the cell of a position from 0 to w. Position w belongs to the last cell.
 func column(at float64, w int) int { return min(max(0, int(at)), w-1) }
 
-// place writes a label that begins at column x, or else ends there, if its cells and one on either
-// side are free. It reports whether there was room.
-func place(p cell.Pane, y, x int, t cell.Token, label string, taken []bool) bool {
+// place writes a label where it first fits: at one of the columns from, with its cells and as many as the margin on
+// either side free. It reports whether there was room.
+func place(p cell.Pane, y int, t cell.Token, label string, taken []bool, margin int, from ...int) bool {
 	n := p.Cells(label)
-	for _, from := range [...]int{x, x - n + 1} {
-		if from < 0 || from+n > len(taken) {
+	for _, x := range from {
+		if x < 0 || x+n > len(taken) || slices.Contains(taken[max(0, x-margin):min(len(taken), x+n+margin)], true) {
 			continue
 		}
-		if slices.Contains(taken[max(0, from-1):min(len(taken), from+n+1)], true) {
-			continue
-		}
-		p.Text(from, y, t, label)
-		for i := from; i < from+n; i++ {
+		p.Text(x, y, t, label)
+		for i := x; i < x+n; i++ {
 			taken[i] = true
 		}
 		return true

@@ -6,30 +6,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/tui/cell"
 )
-
-// shade fills the Spans with a pattern, behind everything else.
-func (f *frame) shade() {
-	for _, s := range f.Spans {
-		begin, end := f.X.at(s.From), f.X.at(s.To)
-		if !(s.To > s.From) || !(begin < 1) || !(end > 0) {
-			continue
-		}
-		from, to := 0, f.area.Width()
-		if begin > 0 {
-			from = f.column(s.From) + 1
-		}
-		if end < 1 {
-			to = f.column(s.To)
-		}
-		for y := range f.area.Height() {
-			for x := from + (from+y)%2; x < to; x += 2 {
-				f.area.Text(x, y, s.Token, f.g.Info)
-			}
-		}
-	}
-}
 
 func (f *frame) uprights() {
 	sign := "┆"
@@ -49,7 +26,7 @@ func (f *frame) uprights() {
 			f.area.Text(x, y, u.Token, sign)
 		}
 		for i := f.labels - 1; i >= 0; i-- {
-			if place(f.whole, f.head()-f.labels+i, f.gutter+x, u.Token, u.Label, taken[i]) {
+			if at := f.gutter + x; place(f.whole, f.head()-f.labels+i, u.Token, u.Label, taken[i], 1, at, at-f.whole.Cells(u.Label)+1) {
 				break
 			}
 		}
@@ -112,21 +89,7 @@ func (f *frame) points() {
 	for _, s := range spots {
 		x, y := s.at%w, s.at/w
 		f.area.Text(x, y, s.point.Token, s.point.Sign)
-		beside(f.area, x, y, s.point.Token, strings.Join(s.labels, ","), taken[y*w:(y+1)*w])
-	}
-}
-
-// beside writes a label right of a point, or else left of it, if the cells are free.
-func beside(p cell.Pane, x, y int, t cell.Token, label string, taken []bool) {
-	n := p.Cells(label)
-	for _, from := range [...]int{x + 1, x - n} {
-		if from < 0 || from+n > len(taken) || slices.Contains(taken[from:from+n], true) {
-			continue
-		}
-		p.Text(from, y, t, label)
-		for i := from; i < from+n; i++ {
-			taken[i] = true
-		}
-		return
+		label := strings.Join(s.labels, ",")
+		place(f.area, y, s.point.Token, label, taken[y*w:(y+1)*w], 0, x+1, x-f.area.Cells(label))
 	}
 }

@@ -9,8 +9,7 @@ import (
 // Plot is a chart of lines, clouds and points over two axes.
 type Plot struct {
 	X, Y     Axis
-	Spans    []Range // shaded ranges of x, behind everything
-	Uprights []Tick  // vertical lines, the most important first, labelled above the plot
+	Uprights []Tick // vertical lines, the most important first, labelled above the plot
 	Series   []Series
 	Points   []Point
 }
@@ -25,12 +24,6 @@ type Series struct {
 	Token  cell.Token
 	Stroke Stroke
 	XY     []XY
-}
-
-// Range is a range of the x axis.
-type Range struct {
-	From, To float64
-	Token    cell.Token
 }
 
 // Point is a single sign with a label beside it. Points with the same Name share a legend entry.
@@ -84,7 +77,6 @@ func (pl *Plot) Draw(p cell.Pane, g cell.Glyphs) {
 	f.drawLegend()
 	f.axes()
 	if pl.X.valid() && pl.Y.valid() {
-		f.shade()
 		f.uprights()
 		f.series()
 		f.points()

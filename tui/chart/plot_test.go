@@ -11,12 +11,11 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/screentest"
 )
 
-// plotted has everything that a plot can show: three curves, one with a gap, limits, a shaded
-// range, two points in one cell, a level.
+// plotted has everything that a plot can show: three curves, one with a gap, limits,
+// two points in one cell, a level.
 func plotted(log bool) *chart.Plot {
 	pl := &chart.Plot{
 		X: chart.Axis{Title: "running", Hi: 250}, Y: chart.Axis{Title: "tok/s", Hi: 14_000},
-		Spans:    []chart.Range{{From: 180, To: math.Inf(1), Token: cell.Border}},
 		Uprights: []chart.Tick{{At: 32, Label: "slots 32", Token: cell.Body}, {At: 180, Label: "KV pool 180"}, {At: 206, Label: "ridge 206"}, {At: 900, Label: "outside"}},
 		Points: []chart.Point{
 			{XY: chart.XY{X: 4, Y: 700}, Sign: "◇", Label: "0", Name: "before"},
@@ -93,7 +92,7 @@ func TestOddChartsAreDrawn(t *testing.T) {
 		bar := chart.Bar{Value: stat.Some(value()), Top: value(), Marks: []chart.Tick{{At: value()}}}
 		bar.Draw(p, g)
 		pl := chart.Plot{
-			X: axis(), Y: axis(), Uprights: []chart.Tick{{At: value(), Label: "KV pool 543"}}, Spans: []chart.Range{{From: value(), To: value()}},
+			X: axis(), Y: axis(), Uprights: []chart.Tick{{At: value(), Label: "KV pool 543"}},
 			Points: []chart.Point{{XY: chart.XY{X: value(), Y: value()}, Sign: "◆", Label: "now", Name: "now"}},
 			Series: []chart.Series{{Name: "a", XY: xy, Stroke: chart.Stroke(r.IntN(4))}, {Name: "b", XY: xy}},
 		}
