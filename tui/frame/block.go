@@ -187,12 +187,15 @@ func (u *Settings) Column(p cell.Pane, panels []Panel, framed bool) {
 	}
 }
 
-// height returns how many lines the panels need to show everything.
-func height(panels []Panel, framed bool) int {
+// height returns how many lines the panels need, with what is optional if whole is set.
+func height(panels []Panel, framed, whole bool) int {
 	n := 0
 	for _, q := range panels {
 		for _, b := range q.Blocks {
-			n += b.Lines + b.Grow
+			n += b.Lines
+			if whole {
+				n += b.Grow
+			}
 		}
 		if len(q.Blocks) > 0 {
 			n++
@@ -347,7 +350,7 @@ func (u *Settings) Columns(p cell.Pane, list []PanelColumn, framed bool, below f
 	if h >= timesLines && below != nil {
 		need := 0
 		for _, c := range list {
-			need = max(need, height(c.Panels, framed))
+			need = max(need, height(c.Panels, framed, true))
 		}
 		h = min(max(need, leastColumns), h-leastTimes)
 		below(p.Sub(0, h, p.Width(), p.Height()-h))
@@ -365,7 +368,7 @@ func (u *Settings) Columns(p cell.Pane, list []PanelColumn, framed bool, below f
 // addTo adds a panel to the column with the most empty lines, if it has room for the smallest part
 // of the panel.
 func addTo(list []PanelColumn, make func(w int) Panel, h int, framed bool) {
-	spare := func(c PanelColumn) int { return h - needed(c.Panels, framed) }
+	spare := func(c PanelColumn) int { return h - height(c.Panels, framed, false) }
 	at := 0
 	for i := range list {
 		if spare(list[i]) > spare(list[at]) {
@@ -376,7 +379,7 @@ func addTo(list []PanelColumn, make func(w int) Panel, h int, framed bool) {
 	if len(q.Blocks) == 0 {
 		return
 	}
-	edges, least := needed([]Panel{q}, framed), q.Blocks[0].Lines
+	edges, least := height([]Panel{q}, framed, false), q.Blocks[0].Lines
 	for _, b := range q.Blocks {
 		edges -= b.Lines
 		least = min(least, cmp.Or(b.Least, b.Lines))
@@ -384,17 +387,6 @@ func addTo(list []PanelColumn, make func(w int) Panel, h int, framed bool) {
 	if spare(list[at]) >= edges+least {
 		list[at].Panels = append(list[at].Panels, q)
 	}
-}
-
-// needed returns how many lines the panels need without what is optional.
-func needed(panels []Panel, framed bool) int {
-	n := height(panels, framed)
-	for _, q := range panels {
-		for _, b := range q.Blocks {
-			n -= b.Grow
-		}
-	}
-	return n
 }
 
 // PanelColumn is a column of panels and its width in cells.
