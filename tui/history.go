@@ -151,7 +151,8 @@ func historySections(s *loop.Snapshot, u *frame.Settings) []page.Section {
 		newest = append(newest, &s.Iterations[len(s.Iterations)-1-i])
 	}
 	table := tuning.ChangeTable(newest)
-	for head, rank := range map[string]int{"before, tok/s": 1, "after, tok/s": 1, "noticed as": 2, "what else differed": 3} { // each change has these below
+	// Each change has these below.
+	for head, rank := range map[string]int{"before, tok/s": 1, "after, tok/s": 1, "noticed as": 2, "what else differed": 3} {
 		i := slices.IndexFunc(table.Columns, func(c page.Column) bool { return c.Head == head })
 		table.Columns[i].Rank = rank
 	}

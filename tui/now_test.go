@@ -63,7 +63,10 @@ func TestNowSays(t *testing.T) {
 		by          func(*loop.Snapshot)
 		says, not   []string
 	}{
-		{"a recommendation that rooftop cannot make", "waiting", as, []string{"[y] copy the command", "rooftop notices"}, []string{"[a]", "so far"}},
+		{
+			"a recommendation that rooftop cannot make", "waiting", as,
+			[]string{"[y] copy the command", "rooftop notices"}, []string{"[a]", "so far"},
+		},
 		{
 			"a phase of minutes", "settling", func(s *loop.Snapshot) { s.Progress.Elapsed, s.Progress.Total = 64*time.Second, 3*time.Minute },
 			[]string{"1:04 of 3:00"}, []string{"64 of", "3 min"},
@@ -89,7 +92,8 @@ func TestNowSays(t *testing.T) {
 		},
 		{
 			"a baseline under way", "baseline", as,
-			[]string{"Measuring the baseline", "9 of 20 s", "Recommendation so far", "preliminary until the baseline is complete", "Concurrency saturation"}, []string{"Change 1"},
+			[]string{"Measuring the baseline", "9 of 20 s", "Recommendation so far", "preliminary until the baseline is complete", "Concurrency saturation"},
+			[]string{"Change 1"},
 		},
 		{
 			"nothing counts before the first look", "measuring", as,
@@ -131,7 +135,8 @@ func TestNowSays(t *testing.T) {
 		{"healthy", "healthy", as, []string{"● ok Nothing to change", "no rule fired in 10 windows of load"}, []string{"Recommendation", "[a]"}},
 		{
 			"nothing could be judged", "healthy", func(s *loop.Snapshot) {
-				s.Live.Outcome, s.Live.Doubt = engine.OutcomeNotEvaluable, "60 % of the requests wait, and whether the slots are the limit cannot be told"
+				s.Live.Outcome = engine.OutcomeNotEvaluable
+				s.Live.Doubt = "60 % of the requests wait, and whether the slots are the limit cannot be told"
 				s.Quiet, s.Iterations = "Not evaluable: too little is known", nil
 			},
 			[]string{"▲ not judged Not evaluable", "open 60 % of the requests wait", "rooftop doctor"}, []string{"● ok Not"},
@@ -151,7 +156,8 @@ func TestNowSays(t *testing.T) {
 		},
 		{"no load", "idle", as, []string{"Waiting for load", "Output 0 tok/s", "Running 0 of", "TTFT p99 –"}, []string{"● ok", "warn", "so far"}},
 		{
-			"ceilings that were overrun are not shown", "waiting", func(s *loop.Snapshot) { s.Live.Ceiling.Impossible = "1,900 tok/s are more than this can do" },
+			"ceilings that were overrun are not shown", "waiting",
+			func(s *loop.Snapshot) { s.Live.Ceiling.Impossible = "1,900 tok/s are more than this can do" },
 			[]string{"misread: 1,900 tok/s"}, []string{"achievable"},
 		},
 		{

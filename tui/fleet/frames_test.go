@@ -18,9 +18,14 @@ func TestFrames(t *testing.T) {
 		name, state, keys string
 		w, h              int
 	}{
-		{"servers-40", "40", "", 80, 24}, {"servers-40", "40", "", 120, 30}, {"servers-40", "40", "", 200, 60},
-		{"groups-40", "40", "2", 120, 30}, {"server-40", "40", "3", 80, 24},
-		{"state-failed", "failed", "", 80, 24}, {"state-never", "never", "", 80, 24}, {"over-small-failed", "failed", "", 40, 10},
+		{"servers-40", "40", "", 80, 24},
+		{"servers-40", "40", "", 120, 30},
+		{"servers-40", "40", "", 200, 60},
+		{"groups-40", "40", "2", 120, 30},
+		{"server-40", "40", "3", 80, 24},
+		{"state-failed", "failed", "", 80, 24},
+		{"state-never", "never", "", 80, 24},
+		{"over-small-failed", "failed", "", 40, 10},
 		{"over-group-40", "40", "g g down enter", 120, 30},
 	} {
 		name := fmt.Sprintf("%s-%dx%d", f.name, f.w, f.h)
