@@ -53,6 +53,14 @@ func (n *notebook) Keep(l *launcher.Launch) (string, error) {
 	return name, nil
 }
 
+func (n *notebook) KeepFound(f *launcher.File) error {
+	found, err := f.Read()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(n.dir, "found"), found.Data, 0o600)
+}
+
 func (n *notebook) Dir() string { return n.dir }
 
 // kinds are what was written down, in order, with the launch that each is about.

@@ -84,6 +84,30 @@ func TestAConfigFileThatCannotBeWrittenStopsNoServer(t *testing.T) {
 	}
 }
 
+// TestAnEditDuringAStartIsKept edits the file after it was checked: while a server stops for a change, and while
+// it is put back after a start that failed.
+func TestAnEditDuringAStartIsKept(t *testing.T) {
+	t.Parallel()
+	const edit = "max-num-seqs: 5 # of somebody else\n"
+	for step, to := range map[string]int{"stopping ": 8, "putting the server back: ": slotsRefused} {
+		a, n, at, path := configured(t)
+		edited := false
+		a.plan.Progress = func(text string) {
+			if strings.HasPrefix(text, step) && !edited {
+				edited = true
+				must(t, os.WriteFile(path, []byte(edit), 0o644))
+			}
+		}
+		if got := a.Apply(t.Context(), slots(4, to)); got.Err != "" && !got.Back {
+			t.Errorf("%s: %+v", step, got)
+		}
+		stateOf(t, at)
+		if kept, err := os.ReadFile(filepath.Join(n.dir, "found")); err != nil || string(kept) != edit {
+			t.Errorf("%s: kept %q, %v, want the edit", step, kept, err)
+		}
+	}
+}
+
 func TestNothingIsLeftBesideAConfigFile(t *testing.T) {
 	t.Parallel()
 	a, n, _, path := configured(t)

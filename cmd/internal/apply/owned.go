@@ -257,8 +257,12 @@ func (s *owned) stopGrace() time.Duration {
 // up writes the files of a launch, which is the kept one with changes, and starts it.
 func (s *owned) up(ctx context.Context, l *launcher.Launch, name string, changes []engine.Change) error {
 	for i := range l.Files {
-		if err := l.Files[i].Replace(); err != nil {
-			return fmt.Errorf("write %s: %w", l.Files[i].Path, err)
+		f := &l.Files[i]
+		if err := s.keepEdit(f); err != nil {
+			return fmt.Errorf("copy %s, which somebody else changed: %w", f.Path, err)
+		}
+		if err := f.Replace(); err != nil {
+			return fmt.Errorf("write %s: %w", f.Path, err)
 		}
 	}
 	std, log, err := s.std()
@@ -275,6 +279,17 @@ func (s *owned) up(ctx context.Context, l *launcher.Launch, name string, changes
 	}
 	s.process, s.starting = p, true
 	return nil
+}
+
+// keepEdit copies a file that somebody else changed since it was checked, before it is replaced.
+func (s *owned) keepEdit(f *launcher.File) error {
+	have, err := f.Read()
+	written := func(l *launcher.Launch) bool { return l != nil && slices.Equal(l.ConfigText(), have.Data) }
+	if err != nil || f.Fixed || slices.Equal(f.Data, have.Data) || written(s.kept) || written(s.runs) {
+		return nil //nolint:nilerr // it cannot be copied, and is replaced where that is possible
+	}
+	s.plan.report(fmt.Sprintf("copying %s to %s, because somebody else changed it", f.Path, s.plan.Journal.Dir()))
+	return s.plan.Journal.KeepFound(f)
 }
 
 // await waits until the started process is ready.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
@@ -164,5 +165,10 @@ type persistent struct{ Journal }
 
 func (p persistent) Write(r journal.Record) error {
 	_ = p.Journal.Write(r)
+	return nil
+}
+
+func (p persistent) KeepFound(f *launcher.File) error {
+	_ = p.Journal.KeepFound(f)
 	return nil
 }

@@ -64,6 +64,7 @@ type bookNoted struct {
 
 func (b *bookNoted) Write(r journal.Record) error          { b.note("write " + string(r.Kind)); return nil }
 func (b *bookNoted) Keep(*launcher.Launch) (string, error) { return "", nil }
+func (b *bookNoted) KeepFound(*launcher.File) error        { return nil }
 func (b *bookNoted) Dir() string                           { return "" }
 func (b *bookNoted) Run() string                           { return "" }
 func (b *bookNoted) State() journal.State                  { return b.state }

@@ -330,6 +330,7 @@ type dryJournal struct{}
 
 func (dryJournal) Write(journal.Record) error            { return errors.New(errDry) }
 func (dryJournal) Keep(*launcher.Launch) (string, error) { return "", errors.New(errDry) }
+func (dryJournal) KeepFound(*launcher.File) error        { return errors.New(errDry) }
 func (dryJournal) Dir() string                           { return "the journal's directory" }
 
 // rehearse returns the pilot of a dry run, whose applier only describes its steps. The
