@@ -111,6 +111,17 @@ echo "unexpected"; exit 1
 	}
 }
 
+// TestTheProgramHasNoTerminal: in a group of rooftop's session, one that asks for a password is stopped by the kernel,
+// and SIGTERM does not end it either.
+func TestTheProgramHasNoTerminal(t *testing.T) {
+	t.Parallel()
+	h, _, _ := hooked(t, `read -r pid name state parent group session rest </proc/self/stat
+[ "$session" = $$ ] || { echo "session $session, process $$"; exit 1; }`)
+	if got := h.Apply(t.Context(), slots(4, 8)); got.Err != "" {
+		t.Error(got.Err)
+	}
+}
+
 // TestHookSaysWhatWasDone where the result of a change cannot be recorded.
 func TestHookSaysWhatWasDone(t *testing.T) {
 	t.Parallel()

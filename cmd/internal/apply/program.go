@@ -151,7 +151,7 @@ func (p *userProgram) Make(ctx context.Context, c *manager.Change) error {
 	cmd.Env = append(slices.Clone(p.launch.Env), variables(c)...)
 	cmd.Dir = p.launch.Cwd
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(text, '\n')), log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // one that asks at the terminal would be stopped there without a word
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = p.grace
 	err = cmd.Run()

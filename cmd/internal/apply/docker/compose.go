@@ -184,7 +184,7 @@ func run(ctx context.Context, env, argv []string, stdin []byte) ([]byte, error) 
 	var out, said bytes.Buffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = env, bytes.NewReader(stdin), &out, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for rooftop
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is for rooftop, and nothing may ask at its terminal
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = endWithin
 	err := cmd.Run()
