@@ -178,7 +178,7 @@ var (
 func hideInValue(s string) string {
 	if trimmed := strings.TrimSpace(s); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
 		if v, ok := decodeJSON(trimmed); ok {
-			if redactJSON(v) {
+			if v, redacted := redactJSON(v, ""); redacted {
 				return hideShapes(encodeJSON(v))
 			}
 			return hideShapes(s)
@@ -207,25 +207,31 @@ func hideInText(s string) string {
 	})
 }
 
-// redactJSON replaces the values of secret keys and reports whether it did.
-func redactJSON(v any) bool {
-	changed := false
+// redactJSON replaces the texts of secret keys, also in lists and objects, and reports whether there were any. under is
+// the secret key, or the next one, that leads to v.
+func redactJSON(v any, under string) (redacted any, changed bool) {
+	one := false
 	switch t := v.(type) {
+	case string:
+		if secretName(under, t) {
+			return Redacted, true
+		}
 	case map[string]any:
 		for key, e := range t {
-			if text, isText := e.(string); isText && secretName(key, text) {
-				t[key] = Redacted
-				changed = true
-				continue
+			name := key
+			if secretName(under, "text") {
+				name = under
 			}
-			changed = redactJSON(e) || changed
+			t[key], one = redactJSON(e, name)
+			changed = changed || one
 		}
 	case []any:
-		for _, e := range t {
-			changed = redactJSON(e) || changed
+		for i, e := range t {
+			t[i], one = redactJSON(e, under)
+			changed = changed || one
 		}
 	}
-	return changed
+	return v, changed
 }
 
 var numeric = regexp.MustCompile(`^[-+]?[0-9._]+[kKmMgGtT]?$`)

@@ -22,6 +22,8 @@ func TestRedacts(t *testing.T) {
 		{"counts of tokens stay", "vllm serve M --max-num-batched-tokens 8192 --spec-tokens 3 --long-prefill-token-threshold 5 --tokenizer t --tokens-only --enable-prompt-tokens-details", "", nil,
 			"vllm serve M --max-num-batched-tokens 8192 --spec-tokens 3 --long-prefill-token-threshold 5 --tokenizer t --tokens-only --enable-prompt-tokens-details"},
 		{"key in JSON", `vllm serve M --kv-transfer-config {"a":{"api_key":"zzz"},"num_speculative_tokens":3}`, "", nil, `vllm serve M --kv-transfer-config '{"a":{"api_key":"[redacted]"},"num_speculative_tokens":3}'`},
+		{"keys in JSON", `vllm serve M --additional-config {"api_keys":["a","b"],"password":{"of":"c"},"stop_tokens":["1",2],"n":["d"]}`, "", nil,
+			`vllm serve M --additional-config '{"api_keys":["[redacted]","[redacted]"],"n":["d"],"password":{"of":"[redacted]"},"stop_tokens":["1",2]}'`},
 		{"JSON behind an equals sign", `vllm serve M --additional-config={"token":"zzz"}`, "", nil, `vllm serve M '--additional-config={"token":"[redacted]"}'`},
 		{"sub-key", "vllm serve M --kv-transfer-config.password=zzz --additional-config.auth_token zzz", "", nil, "vllm serve M --kv-transfer-config.password=[redacted] --additional-config.auth_token [redacted]"},
 		{"user part of a URL", "vllm serve s3://key:secret@bucket/m --otlp-traces-endpoint http://u:p@h:4317?token=zz", "", nil, "vllm serve s3://[redacted]@bucket/m --otlp-traces-endpoint 'http://[redacted]@h:4317?token=[redacted]'"},
