@@ -289,7 +289,7 @@ func (l *Left) remedy(h *host) Remedy {
 		// It may be starting or shutting down; Do finds out which.
 		return AwaitKept
 	case len(l.running) == 0 && len(l.leftovers(h)) == 0 && len(l.foreign) > 0:
-		if l.back = h.twin(l.kept.Argv, l.foreign); l.back == nil && l.State.Touched {
+		if l.back = h.twin(l.kept, l.foreign); l.back == nil && l.State.Touched {
 			return Impossible
 		}
 		return CloseRun
@@ -299,9 +299,9 @@ func (l *Left) remedy(h *host) Remedy {
 	return PutBack
 }
 
-// twin returns the process with a command line whose server has one of the processes; nil if there is none.
-func (h *host) twin(argv []string, pids []int) *process {
-	for _, one := range h.fs.Twins(argv) {
+// twin returns the process with the command line of a launch whose server has one of the processes; nil if there is none.
+func (h *host) twin(kept *launcher.Launch, pids []int) *process {
+	for _, one := range h.twins(kept) {
 		p := h.adopt(journal.Process{PID: one.PID, Ticks: one.Ticks, Boot: h.boot})
 		if slices.ContainsFunc(h.pids(p), func(pid int) bool { return slices.Contains(pids, pid) }) {
 			return p

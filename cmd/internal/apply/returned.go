@@ -3,9 +3,12 @@ package apply
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
@@ -25,9 +28,22 @@ func (s *owned) recordTwins() {
 		return
 	}
 	s.first, s.earlier = s.kept, map[int]uint64{}
-	for _, one := range s.fs.Twins(s.first.Argv) {
+	for _, one := range s.twins(s.first) {
 		s.earlier[one.PID] = one.Ticks
 	}
+}
+
+// twins lists the processes with the command line of a launch. Anybody can start one: those of a user other than the
+// server's and root are left out.
+func (h *host) twins(l *launcher.Launch) []proc.Process {
+	user := l.Owner.UID
+	if l.Inherit {
+		user = os.Geteuid()
+	}
+	return slices.DeleteFunc(h.fs.Twins(l.Argv), func(one proc.Process) bool {
+		around, err := h.fs.Surroundings(one.PID)
+		return err != nil || around.UID != user && around.UID != 0
+	})
 }
 
 // stayedDown returns a *takenError if something restarted the server. After the first stop
@@ -64,7 +80,7 @@ func (s *owned) comeback() (pid int, ok bool) {
 	if s.first == nil {
 		return 0, false
 	}
-	for _, one := range s.fs.Twins(s.first.Argv) {
+	for _, one := range s.twins(s.first) {
 		if ticks, before := s.earlier[one.PID]; before && ticks == one.Ticks || !running(one) {
 			continue
 		}

@@ -38,6 +38,31 @@ func TestAttachTellsATwinFromAComeback(t *testing.T) {
 	}
 }
 
+// TestAStrangersTwinIsNoComeback: any user can start a process with the words of a server, and answer in its place.
+func TestAStrangersTwinIsNoComeback(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("NOT CHECKED: that another user's process is not taken for the server; only root can start one")
+	}
+	l := usual(t, "--max-num-seqs", "4")
+	s := begunBy(t, l, openProgram(t))
+	a := attached(t, s.at, newNotebook(t))
+	stranger := &exec.Cmd{Path: l.Argv[0], Args: l.Argv, Dir: "/", Env: []string{"FAKE=absent"}}
+	stranger.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65533, Gid: 65533}}
+	a.plan.Progress = func(step string) {
+		if stranger.Process == nil && strings.HasPrefix(step, "checking") {
+			must(t, stranger.Start())
+		}
+	}
+	t.Cleanup(func() {
+		_ = stranger.Process.Kill()
+		_ = stranger.Wait()
+	})
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" || stranger.Process == nil {
+		t.Errorf("answer %+v", got)
+	}
+}
+
 // A loop that goes on while rooftop's own server is starting is seen: that one makes way.
 func TestAttachMakesWayForAServerThatComesBackLater(t *testing.T) {
 	t.Parallel()
