@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -76,14 +77,24 @@ func Survey(root string) ([]Left, error) {
 	var list []Left
 	for _, dir := range dirs {
 		state, doubt, err := serverdir.ReadState(dir)
-		if err != nil {
-			return nil, &serverdir.StateError{Dir: dir, Err: err}
+		if err != nil { // the others can be put right
+			list = append(list, unreadable(dir, err))
+			continue
 		}
 		if state.Open || doubt != nil {
 			list = append(list, surveyServer(dir, state, doubt))
 		}
 	}
 	return append(list, lost(root)...), nil
+}
+
+// unreadable describes a server whose journal the system does not let us read.
+func unreadable(dir string, err error) Left {
+	l := Left{Dir: dir, Unread: true, Identity: serverdir.Identity{Host: filepath.Base(dir)}}
+	if id, err := serverdir.ReadIdentity(dir); err == nil {
+		l.Identity = id
+	}
+	return l.withWhy(Impossible, fmt.Sprintf("its journal cannot be read (%v): mend that and run 'rooftop recover' again", err))
 }
 
 // surveyServer returns the state in which an interrupted run left a server.

@@ -406,6 +406,21 @@ func TestSurveyTouchesNothing(t *testing.T) {
 	}
 }
 
+// TestAnUnreadableJournalHidesNoOther: what keeps one journal from being read is said, and the others are surveyed.
+func TestAnUnreadableJournalHidesNoOther(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "attach", 1)
+	s.cutOff(t, func(kept, next string, p *journal.Process) []journal.Record {
+		return []journal.Record{foundRunning(kept, p), intent(next)}
+	})
+	must(t, os.MkdirAll(filepath.Join(s.Root, "0", "journal.jsonl"), 0o700))
+	list, err := Survey(s.Root)
+	if err != nil || len(list) != 2 || list[0].Remedy != Impossible || !strings.Contains(list[0].Why, "cannot be read") {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	must(t, s.repaired(t, &list[1]))
+}
+
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
