@@ -29,6 +29,9 @@ type Surroundings struct {
 	Umask       int // -1 if the kernel does not report it
 	OOMScoreAdj int
 	CPUs        string // CPUs that it may run on, as a list: 0-3,8
+	// Confined has what of its confinement a program inherits, as the kernel writes it: capabilities, filters
+	// of system calls, the root directory.
+	Confined map[string]string
 
 	Std     [3]string // link targets of stdin, stdout and stderr; "" if closed or unreadable
 	PPID    int
@@ -94,7 +97,10 @@ func (f procfiles) readStatus(pid int, s *Surroundings) error {
 	if err != nil {
 		return err
 	}
-	s.Umask, s.InnerPID = -1, pid
+	s.Umask, s.InnerPID, s.Confined = -1, pid, map[string]string{}
+	if root, err := os.Readlink(f.path(pid, "root")); err == nil {
+		s.Confined["root"] = root
+	}
 	for line := range strings.Lines(string(text)) {
 		key, value, _ := strings.Cut(line, ":")
 		fields := strings.Fields(value)
@@ -116,6 +122,8 @@ func (f procfiles) readStatus(pid int, s *Surroundings) error {
 			}
 		case key == "Cpus_allowed_list":
 			s.CPUs = fields[0]
+		case slices.Contains([]string{"CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters"}, key):
+			s.Confined[key] = fields[0]
 		case key == "NSpid":
 			s.InnerPID = parseID(fields[len(fields)-1])
 		}

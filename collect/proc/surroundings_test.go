@@ -34,7 +34,7 @@ func TestSurroundings(t *testing.T) {
 	for n, target := range []string{"/dev/null", "pipe:[77]", "/var/log/vllm.log"} {
 		link(t, target, f.root, "42/fd", strconv.Itoa(n))
 	}
-	put(t, f.root, "42/status", "Name:\tvllm\nUmask:\t0027\nUid:\t1000\t1000\t1000\t1000\nGid:\t100\t100\t100\t100\nGroups:\t4 100 \nNSpid:\t42\t1\nCpus_allowed_list:\t0-3,8\n")
+	put(t, f.root, "42/status", "Name:\tvllm\nUmask:\t0027\nUid:\t1000\t1000\t1000\t1000\nGid:\t100\t100\t100\t100\nGroups:\t4 100 \nNSpid:\t42\t1\nCpus_allowed_list:\t0-3,8\nCapBnd:\t0\nNoNewPrivs:\t1\n")
 	put(t, f.root, "42/cgroup", "1:name=systemd:/system.slice/vllm.service\n0::/\n")
 	put(t, f.root, "43/status", "Uid:\t1000\t0\t0\t0\nGid:\t100\t100\t100\t100\n")
 	got, err := f.Surroundings(42)
@@ -46,6 +46,7 @@ func TestSurroundings(t *testing.T) {
 		Limits:      map[string][2]int64{"cpu": {-1, -1}, "stack": {8388608, -1}, "nofile": {1024, 524288}, "rtprio": {0, 0}},
 		OOMScoreAdj: -250, CPUs: "0-3,8", Std: [3]string{"/dev/null", "pipe:[77]", "/var/log/vllm.log"}, PPID: 7, Session: 42,
 		Cgroups: []string{"/system.slice/vllm.service", "/"}, InnerPID: 1,
+		Confined: map[string]string{"CapBnd": "0", "NoNewPrivs": "1"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("surroundings (-want +got):\n%s", diff)

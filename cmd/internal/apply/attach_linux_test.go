@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
@@ -481,6 +483,17 @@ func TestNewAttachRefuses(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+	t.Run("confined", func(t *testing.T) {
+		l := usual(t)
+		var s *elsewhere
+		ofItsOwnThread(func() {
+			must(t, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+			s = begun(t, l)
+		})
+		if _, err := NewAttach(found(t, s.at), testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "other rights than a restart would give it (NoNewPrivs 1, rooftop's is 0)") {
+			t.Errorf("error %v", err)
+		}
+	})
 	t.Run("config changed since", func(t *testing.T) {
 		l := usual(t, "--config", "server.yaml")
 		path := filepath.Join(l.Cwd, "server.yaml")
@@ -546,4 +559,20 @@ func TestSteps(t *testing.T) {
 	if strings.Contains(text, "sk-abc") {
 		t.Errorf("steps hold a secret:\n%s", text)
 	}
+}
+
+// ofItsOwnThread calls do in a thread that ends with it, which the first one of a process cannot.
+func ofItsOwnThread(do func()) {
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			defer runtime.UnlockOSThread()
+			ofItsOwnThread(do)
+		} else {
+			do()
+		}
+		close(done)
+	}()
+	<-done
 }

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ func refusal(found *proc.Server, around *proc.Surroundings) error {
 	for _, why := range []string{
 		readable(found, around),
 		contained(fs, pid, around),
+		confined(fs, pid, around),
 		serviced(found),
 		supervised(fs.Ancestors(pid), fs.Ancestors(os.Getpid()), around),
 		shared(fs, found.Addr),
@@ -64,6 +66,20 @@ func contained(fs proc.FS, pid int, around *proc.Surroundings) string {
 			if strings.Contains(group, mark) && !slices.Contains(fs.Cgroups(os.Getpid()), group) {
 				return fmt.Sprintf("process %d is in a container (control group %s)", pid, group)
 			}
+		}
+	}
+	return ""
+}
+
+// confined returns how the server is more or less confined than what rooftop starts; "" if it is not.
+func confined(fs proc.FS, pid int, around *proc.Surroundings) string {
+	own, err := fs.Surroundings(os.Getpid())
+	if err != nil {
+		return fmt.Sprintf("the rights of process %d cannot be compared with rooftop's (%v)", pid, err)
+	}
+	for _, what := range slices.Sorted(maps.Keys(around.Confined)) {
+		if theirs, ours := around.Confined[what], own.Confined[what]; theirs != ours {
+			return fmt.Sprintf("process %d has other rights than a restart would give it (%s %s, rooftop's is %s)", pid, what, theirs, ours)
 		}
 	}
 	return ""
