@@ -88,13 +88,25 @@ type Options struct {
 // an idle screen wakes up less often than at Bubble Tea's 60.
 const framesPerSecond = 10
 
+// widest and tallest limit the size of a terminal that is believed, in cells: a wrong or hostile one claims 65535 × 65535,
+// and a sheet of that takes gigabytes.
+const widest, tallest = 1000, 500
+
+// believed limits the size of the terminal.
+func believed(_ tea.Model, msg tea.Msg) tea.Msg {
+	if size, ok := msg.(tea.WindowSizeMsg); ok {
+		return tea.WindowSizeMsg{Width: min(size.Width, widest), Height: min(size.Height, tallest)}
+	}
+	return msg
+}
+
 // Show runs the display's model until it quits or ctx ends. It returns nil if ctx ended, unless the
 // program panicked.
 func (d *Display) Show(ctx context.Context, m tea.Model) error {
 	// Signals end ctx; the caller decides which. The profile is given because detecting it runs a
 	// tmux command inside tmux.
 	options := append([]tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithColorProfile(d.profile), tea.WithFPS(framesPerSecond),
+		tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithColorProfile(d.profile), tea.WithFPS(framesPerSecond), tea.WithFilter(believed),
 	}, d.Options.Program...)
 	_, err := tea.NewProgram(m, options...).Run()
 	if err != nil && ctx.Err() != nil && !errors.Is(err, tea.ErrProgramPanic) {
