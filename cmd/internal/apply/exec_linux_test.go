@@ -245,6 +245,21 @@ func TestExecDoesNothingThatIsNotWrittenDown(t *testing.T) {
 	}
 }
 
+// TestARevertNeedsNoJournal: what it leaves behind otherwise is a trial.
+func TestARevertNeedsNoJournal(t *testing.T) {
+	t.Parallel()
+	n := newNotebook(t)
+	e, at := started(t, n, "--max-num-seqs", "4")
+	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	n.full = journal.Intent
+	got := e.Apply(t.Context(), back())
+	if !got.Back || !strings.HasSuffix(got.Err, ": no space left on device; the server runs as before") || slotsOf(stateOf(t, at)) != "4" {
+		t.Errorf("answer %+v with %s slots", got, slotsOf(stateOf(t, at)))
+	}
+}
+
 // TestExecLeavesNoServerThatIsNotWrittenDown: the first start has no server to go back to.
 func TestExecLeavesNoServerThatIsNotWrittenDown(t *testing.T) {
 	t.Parallel()

@@ -99,7 +99,10 @@ func (s *owned) Apply(ctx context.Context, a loop.Apply) loop.Applied {
 		return s.untouched(a, err)
 	}
 	name, err := s.intend(a, target)
-	if err != nil {
+	switch {
+	case err != nil && a.Revert && unrecorded(err) && s.runs != s.kept:
+		return s.putBack(err, a) // a disk that fails in mid-run leaves no trial behind
+	case err != nil:
 		return s.untouched(a, err)
 	}
 	within, cancel := bounded(ctx, a)

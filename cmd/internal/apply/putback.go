@@ -54,13 +54,13 @@ func (s *owned) putBack(why error, a loop.Apply) loop.Applied {
 	if s.gone != nil {
 		reason = s.kept.Hide(s.gone.Error())
 	}
-	did := "with the change"
+	did, act := "with the change", "a change"
 	if a.Revert {
-		did = "as before"
+		did, act = "as before", "the revert"
 	}
 	text := fmt.Sprintf("the server did not start %s: %s", did, strings.TrimSuffix(reason, "."))
 	if unrecorded(why) {
-		text = "the server was stopped for a change, and then " + reason
+		text = "the server was stopped for " + act + ", and then " + reason
 	}
 	switch {
 	case back != nil:
