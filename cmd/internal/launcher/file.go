@@ -275,6 +275,9 @@ func (f *File) Replaceable() error {
 		if mounted(target) {
 			return fmt.Errorf("%s is mounted from elsewhere", target)
 		}
+		if n, err := unix.Getxattr(target, "system.posix_acl_access", nil); err == nil && n > 0 { // its mode alone permits others
+			return fmt.Errorf("%s has an access control list", target)
+		}
 		return unix.Faccessat(unix.AT_FDCWD, filepath.Dir(target), unix.W_OK|unix.X_OK, unix.AT_EACCESS)
 	})
 }

@@ -1,11 +1,14 @@
 package launcher
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
@@ -62,5 +65,32 @@ func TestFilesThatAreNone(t *testing.T) {
 	}
 	if same, err := f.Unchanged(); err != nil || !same {
 		t.Errorf("replaced: %v, %v", same, err)
+	}
+}
+
+// TestAnAccessControlListStays: a new file has none, and its group would be permitted what the list's mask is.
+func TestAnAccessControlListStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "server.yaml")
+	if err := os.WriteFile(path, []byte("port: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Replaceable(); err != nil {
+		t.Fatalf("without a list: %v", err)
+	}
+	list := []byte{2, 0, 0, 0} // linux/posix_acl_xattr.h; then the tag, the permissions and the user of each entry
+	for _, e := range [][3]uint32{{0x01, 6, 1<<32 - 1}, {0x02, 4, 1234}, {0x04, 0, 1<<32 - 1}, {0x10, 4, 1<<32 - 1}, {0x20, 0, 1<<32 - 1}} {
+		list = binary.LittleEndian.AppendUint16(list, uint16(e[0]))
+		list = binary.LittleEndian.AppendUint16(list, uint16(e[1]))
+		list = binary.LittleEndian.AppendUint32(list, e[2])
+	}
+	if err := unix.Setxattr(path, "system.posix_acl_access", list, 0); err != nil {
+		t.Skipf("NOT CHECKED: that a file with an access control list is not replaced: %v", err)
+	}
+	if err := f.Replaceable(); err == nil || !strings.Contains(err.Error(), "has an access control list") {
+		t.Errorf("with a list: %v", err)
 	}
 }
