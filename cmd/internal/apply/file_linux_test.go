@@ -108,6 +108,22 @@ func TestAnEditDuringAStartIsKept(t *testing.T) {
 	}
 }
 
+// TestARevertWritesAMissingConfigFile, as 'rooftop recover' does.
+func TestARevertWritesAMissingConfigFile(t *testing.T) {
+	t.Parallel()
+	a, _, _, path := configured(t)
+	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
+		t.Fatal(got.Err)
+	}
+	must(t, os.Remove(path))
+	if got := a.Apply(t.Context(), back()); got.Err != "" {
+		t.Errorf("answer %+v", got)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != configText {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 func TestNothingIsLeftBesideAConfigFile(t *testing.T) {
 	t.Parallel()
 	a, n, _, path := configured(t)

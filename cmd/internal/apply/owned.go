@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"slices"
@@ -154,7 +155,9 @@ func (s *owned) check(ctx context.Context, target *launcher.Launch) error {
 	}
 	for i := range current.Files {
 		same, err := current.Files[i].Unchanged()
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) && target == s.kept {
+			continue // a revert writes it again
+		} else if err != nil {
 			return err
 		}
 		if !same {
