@@ -222,7 +222,7 @@ func (v *Server) abandon(q *request, status int, now time.Duration) {
 		v.forget(q)
 	case q.queued:
 		r := v.ranks[q.rank]
-		r.engine.Abort(q.id, now)
+		r.engine.Abort(q.id)
 		r.begin(now)
 	}
 }

@@ -81,7 +81,7 @@ func (v *Server) queue(q *request, now time.Duration) {
 	q.queued = true
 	k := v.ranks[q.rank]
 	k.inFlight++
-	k.engine.Submit(r, now)
+	k.engine.Submit(r)
 	k.begin(now)
 }
 

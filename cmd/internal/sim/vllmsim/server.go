@@ -223,17 +223,6 @@ func (v *Server) HTTP(method, handler string, status int, took time.Duration, re
 	v.book.HTTP(method, handler, status, took, requestBytes, responseBytes)
 }
 
-// Observe calls f with every event of the engines from now on; nil stops the calls.
-func (v *Server) Observe(f func(rank int, e core.Event)) {
-	for i, r := range v.ranks {
-		if f == nil {
-			r.engine.Observe(nil)
-			continue
-		}
-		r.engine.Observe(func(e core.Event) { f(i, e) })
-	}
-}
-
 // Purposes of the random streams of a server. The streams are separate, so that using more numbers of one
 // does not affect the others.
 const (

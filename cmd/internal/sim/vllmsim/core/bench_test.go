@@ -27,7 +27,7 @@ func (l *loop) submit() {
 			p[i] = Token(uint64(l.next)*7919+uint64(i)) & 0x7fffffff
 		}
 	}
-	l.e.Submit(Request{ID: l.next, Arrival: l.now, Prompt: p, MaxTokens: l.output}, l.now)
+	l.e.Submit(Request{ID: l.next, Arrival: l.now, Prompt: p, MaxTokens: l.output})
 }
 
 func (l *loop) step() bool {
@@ -97,48 +97,4 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d bytes at a usage of up to %.2f", used, usage)
 	}
 	runtime.KeepAlive(l.e)
-}
-
-// BenchmarkHour is an hour of simulated time, by the clock of [timeOf]: 64 users who
-// starve for blocks, and 256 who do not.
-func BenchmarkHour(b *testing.B) {
-	for _, at := range []struct{ users, blocks int }{{64, 2000}, {256, 30_000}} {
-		b.Run(fmt.Sprintf("users=%d/blocks=%d", at.users, at.blocks), func(b *testing.B) {
-			for b.Loop() {
-				l := loop{e: NewEngine(starved(at.blocks)), prompt: make([]Token, 256), output: 1024}
-				for range at.users {
-					l.submit()
-				}
-				steps := 0
-				for ; l.now < time.Hour; steps++ {
-					batch, _ := l.e.Begin(l.now)
-					l.now += timeOf(&batch)
-					for _, o := range l.e.Complete(l.now).Outputs {
-						if o.Finish != NotFinished {
-							l.submit()
-						}
-					}
-				}
-				b.ReportMetric(float64(steps), "steps")
-			}
-		})
-	}
-}
-
-// BenchmarkStarved is the preemption workload: 64 users on
-// 2,000 blocks.
-func BenchmarkStarved(b *testing.B) {
-	e := NewEngine(Config{
-		MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 8192, BlockSize: 16, NumBlocks: 2000,
-		PrefixCaching: true, ChunkedPrefill: true, ReserveFullISL: true, AsyncScheduling: true,
-	})
-	l := loop{e: e, prompt: make([]Token, 256), output: 1024}
-	for range 64 {
-		l.submit()
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		l.step()
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "steps/s")
 }

@@ -89,9 +89,9 @@ func TestAborts(t *testing.T) {
 			b.add(id+1, words(int(id), 5), 9)
 		}
 		b.begin()
-		b.e.Abort(1, b.now) // running: this step's token is thrown away
-		b.e.Abort(3, b.now) // waiting
-		b.e.Abort(77, b.now)
+		b.e.Abort(1) // running: this step's token is thrown away
+		b.e.Abort(3) // waiting
+		b.e.Abort(77)
 		r := b.complete()
 		var got []ID
 		for _, o := range r.Outputs {
@@ -104,10 +104,10 @@ func TestAborts(t *testing.T) {
 		if d := cmp.Diff([]ID{1, 3}, got); d != "" || r.Running != 1 || r.WaitingCapacity != 1 {
 			t.Errorf("%s%+v", d, r.State)
 		}
-		b.e.Abort(2, b.now)
-		b.e.Abort(4, b.now)
+		b.e.Abort(2)
+		b.e.Abort(4)
 		b.add(5, words(5, 5), 9)
-		b.e.Abort(5, b.now)
+		b.e.Abort(5)
 		batch := b.begin() // only to report
 		if len(batch.Work) != 0 || batch.Tokens != 0 {
 			t.Errorf("work %+v of aborted requests", batch.Work)
@@ -115,7 +115,7 @@ func TestAborts(t *testing.T) {
 		if r := b.complete(); len(r.Outputs) != 3 || r.KVUsage != 0 || !b.e.Idle() {
 			t.Errorf("%d ends, %+v", len(r.Outputs), r.State)
 		}
-		b.e.Abort(2, b.now) // long gone
+		b.e.Abort(2) // long gone
 		if _, ok := b.e.Begin(b.now); ok {
 			t.Error("an idle engine has something to do")
 		}
@@ -262,13 +262,13 @@ func TestMisuseIsRefused(t *testing.T) {
 	for name, use := range map[string]func(*Engine){
 		"Complete without a step": func(e *Engine) { e.Complete(0) },
 		"Begin twice": func(e *Engine) {
-			e.Submit(Request{ID: 1, Prompt: words(1, 3), MaxTokens: 3}, 0)
+			e.Submit(Request{ID: 1, Prompt: words(1, 3), MaxTokens: 3})
 			e.Begin(0)
 			e.Begin(0)
 		},
 		"one ID twice": func(e *Engine) {
-			e.Submit(Request{ID: 1, Prompt: words(1, 3), MaxTokens: 3}, 0)
-			e.Submit(Request{ID: 1, Prompt: words(1, 3), MaxTokens: 3}, 0)
+			e.Submit(Request{ID: 1, Prompt: words(1, 3), MaxTokens: 3})
+			e.Submit(Request{ID: 1, Prompt: words(1, 3), MaxTokens: 3})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,9 +38,6 @@ type Engine struct {
 
 	preemptions  int
 	queries, hit int
-	observe      func(Event)
-	submitted    int // total
-	finished     int // total
 }
 
 // NewEngine returns an idle engine. It panics on a configuration with which vLLM would not start (a count
@@ -83,7 +80,7 @@ func NewEngine(c Config) *Engine {
 // Submit queues a request, which the next step can schedule. A request that could never run (no prompt,
 // no output requested, a prompt longer than the model's length or larger than the pool) ends with
 // [Error]. Submit panics if a request with the same ID is in flight.
-func (e *Engine) Submit(r Request, _ time.Duration) {
+func (e *Engine) Submit(r Request) {
 	if e.byID[r.ID] != nil {
 		panic(fmt.Sprintf("core: request %d is submitted twice", r.ID))
 	}
@@ -92,12 +89,11 @@ func (e *Engine) Submit(r Request, _ time.Duration) {
 	s.adapter = e.adapter(r.Adapter)
 	e.byID[r.ID] = s
 	e.arrivals = append(e.arrivals, s)
-	e.submitted++
 }
 
 // Abort ends a request in any state. The next step boundary frees its blocks, and the next report has its
 // end. Unknown and finished requests are ignored.
-func (e *Engine) Abort(id ID, _ time.Duration) {
+func (e *Engine) Abort(id ID) {
 	if e.byID[id] != nil {
 		e.aborts = append(e.aborts, id)
 	}
@@ -116,7 +112,7 @@ func (e *Engine) Begin(now time.Duration) (Batch, bool) {
 	e.spare = append(e.spare, e.ended...)
 	e.ended = e.ended[:0]
 	e.admitArrivals(now)
-	e.applyAborts(now)
+	e.applyAborts()
 	if e.ahead {
 		e.step, e.next = e.next, e.step
 		e.ahead = false
@@ -129,7 +125,6 @@ func (e *Engine) Begin(now time.Duration) (Batch, bool) {
 	e.lastNum = e.step.number
 	e.inStep = true
 	e.began = now
-	e.emit(Event{At: now, Kind: StepBegan, Step: e.step.number, Batch: len(e.step.work), Tokens: e.step.tokens, Blocks: e.pool.used()})
 	if e.config.AsyncScheduling {
 		e.schedule(e.next, e.lastNum+1, now)
 		e.ahead = !e.next.empty()
@@ -146,7 +141,7 @@ func (e *Engine) Complete(now time.Duration) Report {
 	e.inStep = false
 	// Aborts during the step come first: the step's tokens for these requests are dropped
 	// (v1/engine/core.py, _process_aborts_queue).
-	e.applyAborts(now)
+	e.applyAborts()
 	r := Report{Step: e.step.number, Began: e.began, Ended: now}
 	e.outputs = append(e.outputs[:0], e.ends...)
 	e.ends = e.ends[:0]
@@ -156,7 +151,6 @@ func (e *Engine) Complete(now time.Duration) Report {
 	r.PrefixQueries, e.queries = e.queries, 0
 	r.PrefixHits, e.hit = e.hit, 0
 	r.State = e.State()
-	e.emit(Event{At: now, Kind: StepEnded, Step: e.step.number, Batch: len(e.running), Tokens: tokensOf(r.Outputs), Blocks: e.pool.used()})
 	return r
 }
 
@@ -181,9 +175,8 @@ func (e *Engine) admitArrivals(now time.Duration) {
 	for _, s := range e.arrivals {
 		s.history.Queued = now
 		s.status = waiting
-		e.emit(Event{At: now, Kind: Queued, Request: s.req.ID, Step: e.lastNum, Tokens: s.tokens})
 		if e.neverFits(s) {
-			e.end(s, Error, now)
+			e.end(s, Error)
 			continue
 		}
 		e.waiting.push(s)
@@ -201,7 +194,7 @@ func (e *Engine) neverFits(s *sequence) bool {
 
 // applyAborts ends the requests whose abort was requested. A request that was submitted after the last
 // step boundary becomes known at the next one.
-func (e *Engine) applyAborts(now time.Duration) {
+func (e *Engine) applyAborts() {
 	if len(e.aborts) == 0 {
 		return
 	}
@@ -213,7 +206,7 @@ func (e *Engine) applyAborts(now time.Duration) {
 		case s.status == arriving:
 			kept = append(kept, id)
 		default:
-			e.end(s, Aborted, now)
+			e.end(s, Aborted)
 		}
 	}
 	e.aborts = kept
@@ -222,8 +215,8 @@ func (e *Engine) applyAborts(now time.Duration) {
 
 // end ends a request without a token and frees its blocks. After ending a running request, the caller
 // must call sweep.
-func (e *Engine) end(s *sequence, why Reason, now time.Duration) {
-	e.finish(s, why, now)
+func (e *Engine) end(s *sequence, why Reason) {
+	e.finish(s)
 	e.ends = append(e.ends, Output{ID: s.req.ID, Finish: why, History: &s.history})
 	if s.inFlight == 0 {
 		e.ended = append(e.ended, s)
@@ -231,15 +224,13 @@ func (e *Engine) end(s *sequence, why Reason, now time.Duration) {
 }
 
 // finish frees the blocks of a request and removes it from its queue.
-func (e *Engine) finish(s *sequence, why Reason, now time.Duration) {
-	e.emit(Event{At: now, Kind: Finished, Request: s.req.ID, Step: e.lastNum, Tokens: s.history.OutputTokens, Blocks: len(s.blocks), Reason: why})
+func (e *Engine) finish(s *sequence) {
 	e.release(s)
 	if s.queue != nil {
 		s.queue.remove(s)
 	}
 	s.status = finished
 	delete(e.byID, s.req.ID)
-	e.finished++
 }
 
 // sweep removes finished requests from the running ones.
@@ -286,14 +277,4 @@ func (e *Engine) Adapters() (list []string) {
 		}
 	}
 	return list
-}
-
-func tokensOf(outputs []Output) int {
-	n := 0
-	for i := range outputs {
-		if outputs[i].HasToken {
-			n++
-		}
-	}
-	return n
 }

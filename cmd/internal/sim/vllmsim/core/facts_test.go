@@ -9,6 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
+// small is a configuration that tests vary.
+func small() Config {
+	return Config{
+		MaxNumSeqs: 4, MaxNumBatchedTokens: 64, MaxModelLen: 256, BlockSize: 4, NumBlocks: 65,
+		PrefixCaching: true, ChunkedPrefill: true, ReserveFullISL: true,
+	}
+}
+
 // bench drives an engine by hand, with a millisecond for each step.
 type bench struct {
 	t   *testing.T
@@ -34,7 +42,7 @@ func (b *bench) add(id ID, prompt []Token, output int) {
 
 func (b *bench) submit(r Request) {
 	r.Arrival = b.now
-	b.e.Submit(r, b.now)
+	b.e.Submit(r)
 }
 
 func (b *bench) begin() Batch {

@@ -229,13 +229,13 @@ func replay(t *testing.T, r *recorded) bool {
 func submit(e *Engine, calls []recordedCall, now time.Duration) {
 	for _, c := range calls {
 		if c.Submit == nil {
-			e.Abort(c.Abort, now)
+			e.Abort(c.Abort)
 			continue
 		}
 		q := c.Submit
 		e.Submit(Request{
 			ID: q.ID, Arrival: time.Duration(q.Arrival), Prompt: q.Prompt, MaxTokens: q.Max, StopAfter: q.Stop, MinTokens: q.Min,
 			Priority: q.Priority, Adapter: q.Adapter, Salt: q.Salt,
-		}, now)
+		})
 	}
 }

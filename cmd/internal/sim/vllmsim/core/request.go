@@ -41,6 +41,15 @@ const (
 	Error
 )
 
+// String returns vLLM's label for the reason; "" before the end.
+func (r Reason) String() string {
+	names := [...]string{"", "stop", "length", "abort", "error"}
+	if int(r) < len(names) {
+		return names[r]
+	}
+	return "unknown"
+}
+
 // History is the times and counts of a request. A time is zero until it is reached; a preemption does not
 // reset it.
 type History struct {

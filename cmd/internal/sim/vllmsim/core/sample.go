@@ -29,7 +29,6 @@ func (e *Engine) sample(p *plan, now time.Duration) int {
 			if e.config.Generation == New {
 				computedPrompt -= l.CachedTokens
 			}
-			e.emit(Event{At: now, Kind: FirstToken, Request: s.req.ID, Step: p.number, Tokens: l.PromptTokens, Blocks: len(s.blocks)})
 		} else {
 			o.Gap = now - l.LastToken
 		}
@@ -46,7 +45,7 @@ func (e *Engine) sample(p *plan, now time.Duration) int {
 		}
 		if o.Finish = e.ending(s); o.Finish != NotFinished {
 			gone = gone || s.status == running
-			e.finish(s, o.Finish, now)
+			e.finish(s)
 			if s.inFlight == 0 {
 				e.ended = append(e.ended, s)
 			}

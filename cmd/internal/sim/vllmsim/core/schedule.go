@@ -11,7 +11,7 @@ import (
 func (e *Engine) schedule(p *plan, number uint64, now time.Duration) {
 	p.reset(number)
 	for {
-		budget := e.scheduleRunning(p, now)
+		budget := e.scheduleRunning(p)
 		if len(p.preempted) == 0 {
 			e.scheduleWaiting(p, budget, now)
 		}
@@ -24,13 +24,13 @@ func (e *Engine) schedule(p *plan, number uint64, now time.Duration) {
 		if s == nil {
 			return
 		}
-		e.end(s, Error, now)
+		e.end(s, Error)
 	}
 }
 
 // scheduleRunning assigns tokens to running requests in order of admission and returns the remaining
 // budget.
-func (e *Engine) scheduleRunning(p *plan, now time.Duration) int {
+func (e *Engine) scheduleRunning(p *plan) int {
 	c := &e.config
 	budget := c.MaxNumBatchedTokens
 	failed := false
@@ -55,7 +55,7 @@ func (e *Engine) scheduleRunning(p *plan, now time.Duration) int {
 			if blocksFor(s.computed+n, c.BlockSize) > c.NumBlocks-1 {
 				// The request exceeds the whole pool. This cannot happen in vLLM, which does
 				// not start if max_model_len exceeds the pool.
-				e.end(s, Error, now)
+				e.end(s, Error)
 				failed = true
 				break
 			}
@@ -63,7 +63,7 @@ func (e *Engine) scheduleRunning(p *plan, now time.Duration) int {
 			if victim < i {
 				i--
 			}
-			budget += e.preempt(p, victim, now)
+			budget += e.preempt(p, victim)
 			if s.status != running {
 				break
 			}
@@ -103,7 +103,7 @@ func (e *Engine) victim() int {
 
 // preempt frees the blocks of a running request and moves it to the front of the queue; all its tokens,
 // including generated ones, must be computed again. It returns the tokens that the plan had for it.
-func (e *Engine) preempt(p *plan, index int, now time.Duration) int {
+func (e *Engine) preempt(p *plan, index int) int {
 	s := e.running[index]
 	e.running = slices.Delete(e.running, index, index+1)
 	back := p.drop(s)
@@ -114,7 +114,6 @@ func (e *Engine) preempt(p *plan, index int, now time.Duration) int {
 	e.waiting.pushFront(s)
 	e.preemptions++
 	p.preempted = append(p.preempted, s.req.ID)
-	e.emit(Event{At: now, Kind: Preempted, Request: s.req.ID, Step: p.number, Tokens: s.tokens, Blocks: e.pool.used()})
 	return back
 }
 
@@ -204,9 +203,7 @@ func (e *Engine) scheduleWaiting(p *plan, budget int, now time.Duration) {
 // admit moves a waiting request whose blocks are allocated to the running ones.
 func (e *Engine) admit(p *plan, s *sequence, cached, n int, now time.Duration) {
 	s.queue.remove(s)
-	kind := Resumed
 	if s.status == waiting {
-		kind = Scheduled
 		s.history.Scheduled = now
 		s.history.CachedTokens = cached
 		if e.config.Generation == New {
@@ -219,7 +216,6 @@ func (e *Engine) admit(p *plan, s *sequence, cached, n int, now time.Duration) {
 	e.running = append(e.running, s)
 	p.admitted = append(p.admitted, s.req.ID)
 	e.assign(p, s, n)
-	e.emit(Event{At: now, Kind: kind, Request: s.req.ID, Step: p.number, Tokens: s.tokens - cached, Blocks: len(s.blocks)})
 }
 
 // lorasOf returns the number of adapters in a plan, and sets their entries in seen to the plan's number.

@@ -109,7 +109,7 @@ func (v *simulated) run(b bench) result {
 	finished, gapCount := 0, 0
 	for finished < b.requests {
 		for len(queue) > 0 && queue[0].at <= v.now {
-			v.engine.Submit(heap.Pop(&queue).(send).req, v.now)
+			v.engine.Submit(heap.Pop(&queue).(send).req)
 		}
 		batch, ok := v.engine.Begin(v.now)
 		if !ok {
