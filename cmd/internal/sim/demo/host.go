@@ -52,7 +52,7 @@ func (h *Host) Start(ctx context.Context, c *launch.Config) error {
 	if first {
 		h.host, err = serve.Open(s)
 	} else {
-		err = h.host.Restart(ctx, s, false)
+		err = h.host.Restart(s)
 	}
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (h *Host) plan(s *settings.Settings) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if h.starts == starts {
-				_ = h.host.Restart(context.Background(), &again, false) // it has just started with these flags
+				_ = h.host.Restart(&again) // it has just started with these flags
 			}
 		}))
 	}

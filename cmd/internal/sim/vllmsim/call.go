@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -60,15 +61,13 @@ type request struct {
 	front   int // API server process
 	rank    int // -1 before an engine is chosen
 
-	arrived time.Duration // at the front end's socket
 	handled time.Duration // start of its handler: vLLM's arrival_time
 	gone    bool          // whether the client went away
 	queued  bool          // the engine has it
 	ended   bool          // the engine is done with it
 
-	made, sent int          // tokens that left the engine, and of these those that a message is made of
-	out        []core.Token // delivered to the front end, not sent yet
-	messages   int
+	made, sent int           // tokens that left the engine, and of these those that a message is made of
+	out        []core.Token  // delivered to the front end, not sent yet
 	counted    bool          // its answer is in the http_* families
 	outside    int           // updates that are delayed in a slow network
 	last       time.Duration // arrival of the last of these
@@ -105,19 +104,19 @@ func (v *Server) Submit(now time.Duration, c Call, sink Sink) (core.ID, error) {
 	case v.closed || now < v.healthy || v.faults.cut(now):
 		return 0, ErrClosed
 	case v.dead:
-		v.answered(&c, ErrDead.Status, 0, 0)
+		v.answered(&c, ErrDead.Status)
 		return 0, ErrDead
 	case v.refused(now):
-		v.answered(&c, errFailed.Status, 0, len(errFailed.Message)+100)
+		v.answered(&c, errFailed.Status)
 		return 0, errFailed
 	}
-	q := &request{call: c, sink: sink, rank: -1, arrived: now, prompt: c.Tokens}
+	q := &request{call: c, sink: sink, rank: -1, prompt: c.Tokens}
 	if q.prompt == nil {
 		// Capacity for tokens of the usual length, including the blank.
 		q.prompt = token.Append(make([]core.Token, 0, len(c.Prompt)/5+8), c.Prompt)
 	}
 	if r := v.check(q); r != nil {
-		v.answered(&c, r.Status, 0, len(r.Message)+100)
+		v.answered(&c, r.Status)
 		return 0, r
 	}
 	v.lastID++
@@ -216,7 +215,7 @@ func (v *Server) leave(q *request, now time.Duration) {
 // error.
 func (v *Server) abandon(q *request, status int, now time.Duration) {
 	q.gone, q.sink = true, nil
-	v.close(q, status, now)
+	v.close(q, status)
 	switch {
 	case v.dead || v.closed || q.ended:
 		v.forget(q)
@@ -228,10 +227,10 @@ func (v *Server) abandon(q *request, status int, now time.Duration) {
 }
 
 // close counts the answer to a request, once.
-func (v *Server) close(q *request, status int, now time.Duration) {
+func (v *Server) close(q *request, status int) {
 	if !q.counted {
 		q.counted = true
-		v.answered(&q.call, status, now-q.arrived, q.bytes())
+		v.answered(&q.call, status)
 	}
 }
 
@@ -240,33 +239,9 @@ func (v *Server) forget(q *request) {
 	delete(v.requests, q.id)
 }
 
-// Sizes of vLLM's JSON messages without their text, in bytes. They are used only in the http_*
-// summaries of sizes.
-const (
-	requestBytes = 120
-	answerBytes  = 420
-	messageBytes = 210
-)
-
-// bytes estimates the bytes sent to the client so far.
-func (q *request) bytes() int {
-	if q.call.Once {
-		return answerBytes + q.sent*6
-	}
-	return q.messages*messageBytes + q.sent*6
-}
-
 // answered counts an answer in the http_* families.
-func (v *Server) answered(c *Call, status int, took time.Duration, bytes int) {
-	path := c.Path
-	if path == "" {
-		path = "/v1/completions"
-	}
-	size := requestBytes + len(c.Prompt)
-	if c.Tokens != nil {
-		size += 6 * len(c.Tokens)
-	}
-	v.book.HTTP("POST", path, status, took, size, bytes)
+func (v *Server) answered(c *Call, status int) {
+	v.book.HTTP("POST", cmp.Or(c.Path, "/v1/completions"), status)
 }
 
 // characters returns the number of characters that the tokenizer reads of a request.

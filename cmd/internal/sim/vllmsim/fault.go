@@ -257,7 +257,7 @@ func (v *Server) fail(err *Refusal, now time.Duration) {
 			continue // an earlier sink has cancelled it
 		}
 		sink, status := q.sink, err.Status
-		if status == 0 || q.messages > 0 {
+		if status == 0 || q.sent > 0 {
 			status = 200 // its headers are sent, or there are none
 		}
 		v.abandon(q, status, now)

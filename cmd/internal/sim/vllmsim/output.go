@@ -159,7 +159,6 @@ func (q *request) sendsMessage(o *core.Output, interval int) bool {
 		return false
 	}
 	q.sent = q.made
-	q.messages++
 	return true
 }
 
@@ -201,7 +200,7 @@ func (v *Server) update(q *request, o *core.Output, now time.Duration) {
 		if o.Finish == core.Error {
 			u.Err, status = errFailed, errFailed.Status
 		}
-		v.close(q, status, now)
+		v.close(q, status)
 	}
 	if delay := v.faults.delay(now); delay > 0 || q.outside > 0 {
 		v.detain(q, u, now+delay)

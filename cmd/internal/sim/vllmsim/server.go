@@ -214,14 +214,9 @@ func (v *Server) GPUs(now time.Duration) []perf.Reading {
 // Sizing returns the KV pool of one rank.
 func (v *Server) Sizing() perf.Sizing { return v.sizing }
 
-// Totals returns the counters of the page, for checks of conservation.
-func (v *Server) Totals() page.Totals { return v.book.Totals() }
-
 // HTTP counts an answer of the front end on the page, except answers to requests passed to Submit, which
 // the server counts itself.
-func (v *Server) HTTP(method, handler string, status int, took time.Duration, requestBytes, responseBytes int) {
-	v.book.HTTP(method, handler, status, took, requestBytes, responseBytes)
-}
+func (v *Server) HTTP(method, handler string, status int) { v.book.HTTP(method, handler, status) }
 
 // Purposes of the random streams of a server. The streams are separate, so that using more numbers of one
 // does not affect the others.

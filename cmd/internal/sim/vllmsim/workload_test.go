@@ -72,7 +72,7 @@ func TestPreemptionSignature(t *testing.T) {
 		t.Errorf("%v run and %v wait of 64", runs, waits)
 	}
 	roomy, wide := serve("8000")
-	if n := roomy.Totals().Preemptions; n != 0 {
+	if n := scrape(t, roomy, roomy.now)["vllm:num_preemptions_total"]; n != 0 {
 		t.Fatalf("%v preemptions in a pool with room for all", n)
 	}
 	if a, b := tight.quantile(0.5), wide.quantile(0.5); a > b {
@@ -95,8 +95,8 @@ func TestSharedPrefix(t *testing.T) {
 		g := closed(t, v, 48, 2*time.Minute, func(r *rand.Rand) Call {
 			return Call{Prompt: shared + " " + prompt(256, r.Uint64()), MaxTokens: 128, IgnoreEOS: true, Quiet: true}
 		})
-		if c := v.Totals(); c.PrefixQueries > 0 {
-			hit = c.PrefixHits / c.PrefixQueries
+		if page := scrape(t, v, v.now); page["vllm:prefix_cache_queries_total"] > 0 {
+			hit = page["vllm:prefix_cache_hits_total"] / page["vllm:prefix_cache_queries_total"]
 		}
 		return hit, g.done
 	}

@@ -36,7 +36,8 @@ func (b *Book) build() layout {
 		b.lora(w)
 		b.cacheConfig(w)
 	}
-	b.http.write(w, b.start, b.now)
+	b.writeRequests(w)
+	b.writeRequestsCreated(w, b.start, b.now)
 	b.simulated(w)
 	return w.layout()
 }

@@ -18,11 +18,10 @@ const (
 	gauge kind = iota
 	counter
 	histo
-	summary
 )
 
 var (
-	kindNames = []string{"gauge", "counter", "histogram", "summary"}
+	kindNames = []string{"gauge", "counter", "histogram"}
 	cellNames = strings.Fields(`zero one running waiting capacity deferred kv_usage queries hits preemptions
 		prompt computed cached generation stop length error`)
 	histNames = strings.Fields(`prompt_tokens generation_tokens iteration_tokens max_generation_tokens n max_tokens

@@ -58,12 +58,19 @@ func unzip(t *testing.T, path string) string {
 // lastWord is the number of a sample.
 var lastWord = regexp.MustCompile(` [^ ]+$`)
 
-// shape returns the lines of a page without the numbers of its samples.
-func shape(body string) []string {
-	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
-	for i, l := range lines {
-		if !strings.HasPrefix(l, "#") {
-			lines[i] = lastWord.ReplaceAllString(l, "")
+// unread matches families of the process and of the front end that a simulated page leaves out.
+var unread = regexp.MustCompile(`^(# \w+ )?(python_|process_(virtual|resident|open|max)|http_(request_size|response_size|request_duration))`)
+
+// shape returns the lines of a page without the numbers of its samples and without unread families.
+func shape(body string) (lines []string) {
+	for l := range strings.Lines(body) {
+		l = strings.TrimSuffix(l, "\n")
+		switch {
+		case unread.MatchString(l):
+		case strings.HasPrefix(l, "#"):
+			lines = append(lines, l)
+		default:
+			lines = append(lines, lastWord.ReplaceAllString(l, ""))
 		}
 	}
 	return lines

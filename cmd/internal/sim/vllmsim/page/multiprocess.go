@@ -17,11 +17,6 @@ func (b *Book) buildMultiprocess() layout {
 		}
 	}
 	each(func(f *family) bool { return f.Kind == histo }, func(f *family) { b.multiprocessFamily(w, f) })
-	w.head(httpAll, helpAll, histo)
-	w.histogram(&b.http.all, true, httpAll)
-	if len(b.http.durations) > 0 {
-		b.http.writeDurations(w, true)
-	}
 	each(func(f *family) bool { return f.Kind == gauge && b.release <= f.PerProcess }, func(f *family) { b.perProcess(w, f) })
 	each(func(f *family) bool { return f.Kind == gauge && b.release > f.PerProcess }, func(f *family) { b.latest(w, f) })
 	if b.settings.LogStats {
@@ -30,13 +25,9 @@ func (b *Book) buildMultiprocess() layout {
 		}
 		b.cacheConfig(w)
 	}
-	if len(b.http.sent) > 0 {
-		writeSizes(w, b.http.sent, httpSent, helpSent)
-		writeSizes(w, b.http.answered, httpAnswered, helpAnswered)
-	}
 	each(func(f *family) bool { return f.Kind == counter }, func(f *family) { b.multiprocessFamily(w, f) })
-	if len(b.http.requests) > 0 {
-		b.http.writeRequests(w)
+	if len(b.requests) > 0 {
+		b.writeRequests(w)
 	}
 	b.simulated(w)
 	return w.layout()

@@ -27,10 +27,11 @@
 //
 //   - vLLM reports a preemption with the next output of its victim; here it
 //     counts with the report that has it.
-//   - process_* are constants of a real API server but for CPU seconds, start time
-//     and open files, and so are python_*: there is no such process here.
+//   - Of process_* there are only CPU seconds and start time, of http_* only the
+//     number of requests, and there is no python_*: no reader of a simulation needs
+//     the others.
 //   - _created of the engine's families is the start of the process (a real engine
-//     creates them when it has its model), and that of an http_* series is the time
+//     creates them when it has its model), and that of an http_requests series is the time
 //     of the first page that has it.
 //   - Which API server shows an engine's KV usage varies on a server; here it is
 //     always the same. The order of kinds on a multiprocess page is that of a
@@ -54,7 +55,7 @@ type Book struct {
 	release  int // imitated minor release, 32 for 0.32
 	ranks    []rank
 	process  process
-	http     frontend
+	requests []*httpSeries
 	adapters []adapterSeries
 	layout   layout
 	stale    bool          // whether the layout lacks a series
@@ -78,7 +79,6 @@ func NewBook(s *settings.Settings, c Cache, start time.Time) *Book {
 		b.ranks[i].init(ladders)
 	}
 	b.process.init(start)
-	b.http.init()
 	return b
 }
 
@@ -92,38 +92,7 @@ func (b *Book) Append(buf []byte, now time.Duration) []byte {
 		b.layout = b.build()
 		b.stale = false
 	}
-	open := 0.0
-	for i := range b.ranks {
-		open += b.ranks[i].cells[cellRunning] + b.ranks[i].cells[cellWaiting]
-	}
-	b.process.openFDs = idleFDs + open
 	return b.layout.append(buf)
-}
-
-// Totals are sums over all ranks, for consistency checks.
-type Totals struct {
-	PromptTokens     float64 `json:"prompt_tokens"`
-	GenerationTokens float64 `json:"generation_tokens"`
-	Preemptions      float64 `json:"preemptions"`
-	Finished         float64 `json:"finished"` // requests, without aborted ones
-	PrefixQueries    float64 `json:"prefix_queries"`
-	PrefixHits       float64 `json:"prefix_hits"`
-}
-
-// Totals returns the current counters, also those that the page does not have. Finished does not count
-// aborted requests, like request_success.
-func (b *Book) Totals() Totals {
-	var t Totals
-	for i := range b.ranks {
-		c := &b.ranks[i].cells
-		t.PromptTokens += c[cellPrompt]
-		t.GenerationTokens += c[cellGeneration]
-		t.Preemptions += c[cellPreemptions]
-		t.Finished += c[cellStop] + c[cellLength] + c[cellError]
-		t.PrefixQueries += c[cellQueries]
-		t.PrefixHits += c[cellHits]
-	}
-	return t
 }
 
 // Observe counts a completed step of a rank.

@@ -67,6 +67,10 @@ func (h *histogram) observe(v float64) {
 	h.sum += v
 }
 
+func newHistogram(bounds ...float64) histogram {
+	return histogram{bounds: bounds, counts: make([]float64, len(bounds)+1)}
+}
+
 // bucket returns the index of the first bucket whose bound is not below v, by linear search: most latencies
 // of a step are in the lowest bucket.
 func (h *histogram) bucket(v float64) int {

@@ -57,13 +57,6 @@ func TestStreams(t *testing.T) {
 				`{"id":"cmpl-ID","object":"text_completion","created":0,"model":"model","choices":[],"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2},"system_fingerprint":"FP"}`, "[DONE]"),
 		},
 		{
-			"completion with usage all along", "/v1/completions",
-			`{"prompt":"one two three","max_tokens":2,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`,
-			events(completion(w[0], "null", `,"usage":{"prompt_tokens":3,"total_tokens":4,"completion_tokens":1}`),
-				completion(w[1], `"length"`, `,"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2}`),
-				`{"id":"cmpl-ID","object":"text_completion","created":0,"model":"model","choices":[],"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2},"system_fingerprint":"FP"}`, "[DONE]"),
-		},
-		{
 			"chat", "/v1/chat/completions", `{"model":"alias","messages":[{"role":"user","content":"hi"}],"max_tokens":2,"stream":true}`,
 			events(
 				chat(`"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`, `,"prompt_token_ids":null,"prompt_text":null`),
@@ -150,46 +143,24 @@ func TestWholeAnswers(t *testing.T) {
 // Flags of the front end that change what is answered.
 func TestFrontEndFlags(t *testing.T) {
 	s := fakeSettings()
-	s.Argv = []string{"org/model", "--enable-prompt-tokens-details", "--enable-force-include-usage", "--enable-server-load-tracking"}
+	s.Argv = []string{"org/model", "--enable-prompt-tokens-details"}
 	m := newFake()
 	h := host(t, m, s)
-	got := ask(t, h, http.MethodPost, "/v1/completions", `{"prompt":"one two three","max_tokens":1,"stream":true}`)
-	for _, want := range []string{
-		`,"usage":{"prompt_tokens":3,"total_tokens":4,"completion_tokens":1}}`,
-		`"choices":[],"usage":{"prompt_tokens":3,"total_tokens":4,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":3}},"system_fingerprint":"FP"}`,
-	} {
-		if !strings.Contains(got.body, want) {
-			t.Errorf("the stream lacks %s:\n%s", want, got.body)
-		}
+	got := ask(t, h, http.MethodPost, "/v1/completions", `{"prompt":"one two three","max_tokens":1,"stream":true,"stream_options":{"include_usage":true}}`)
+	want := `"prompt_tokens_details":{"cached_tokens":3}},"system_fingerprint":"FP"}`
+	if !strings.Contains(got.body, want) {
+		t.Errorf("the stream lacks %s:\n%s", want, got.body)
 	}
 	got = ask(t, h, http.MethodPost, "/v1/completions", `{"prompt":"one two three","max_tokens":1}`)
 	if want := `"prompt_tokens_details":{"cached_tokens":3,"created_cache_tokens":null,"multimodal_tokens":null}`; !strings.Contains(got.body, want) {
 		t.Errorf("the answer lacks %s:\n%s", want, got.body)
 	}
-	if got := ask(t, h, http.MethodGet, "/load", ""); got.body != `{"server_load":0}` {
-		t.Errorf("/load of an idle server: %s", got.body)
-	}
 }
 
-func TestNamesOfRequests(t *testing.T) {
-	h := host(t, newFake(), fakeSettings())
-	for _, tt := range []struct{ name, body, header, want string }{
-		{"the header's", `{"prompt":"x","request_id":"mine"}`, "theirs", `{"id":"cmpl-theirs",`},
-		{"the body's", `{"prompt":"x","request_id":"mine"}`, "", `{"id":"cmpl-mine",`},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var header []string
-			if tt.header != "" {
-				header = []string{"X-Request-Id", tt.header}
-			}
-			if got := ask(t, h, http.MethodPost, "/v1/completions", tt.body, header...); !strings.HasPrefix(got.body, tt.want) {
-				t.Errorf("got %s, want it to begin with %s", got.body, tt.want)
-			}
-		})
-	}
-	a := ask(t, h, http.MethodPost, "/v1/completions", `{"prompt":"x","model":"adapter","max_tokens":1}`)
-	if !strings.Contains(a.body, `"model":"adapter"`) {
-		t.Errorf("an adapter's answer names another model: %s", a.body)
+func TestAnAdapterAnswersByItsName(t *testing.T) {
+	got := ask(t, host(t, newFake(), fakeSettings()), http.MethodPost, "/v1/completions", `{"prompt":"x","model":"adapter","max_tokens":1}`)
+	if !strings.Contains(got.body, `"model":"adapter"`) {
+		t.Errorf("an adapter's answer names another model: %s", got.body)
 	}
 }
 

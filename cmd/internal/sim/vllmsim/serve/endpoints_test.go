@@ -25,12 +25,10 @@ func TestEndpoints(t *testing.T) {
 		{"ping", "GET", "/ping", "", 200, "", ""},
 		{"ping by post", "POST", "/ping", "", 200, "", ""},
 		{"version", "GET", "/version", "", 200, "application/json", `{"version":"0.32.0+sim"}`},
-		{"load", "GET", "/load", "", 200, "application/json", `{"server_load":0}`},
 		{"metrics", "GET", "/metrics", "", 200, asText, "# TYPE sim_info gauge\nsim_info{seed=\"1\",time_scale=\"1\"} 1.0\n"},
 		{"models", "GET", "/v1/models", "", 200, "application/json",
 			`{"object":"list","data":[` + card("model", "org/model", "null", "4096") + "," + card("alias", "org/model", "null", "4096") + "," + card("adapter", "adapter", `"model"`, "null") + `]}`},
 		{"tokenize", "POST", "/tokenize", `{"prompt":""}`, 200, "application/json", `{"count":0,"max_model_len":4096,"tokens":[],"token_strs":null}`},
-		{"detokenize", "POST", "/detokenize", `{"tokens":[7,8]}`, 200, "application/json", `{"prompt":"` + strings.Join(words(2), "") + `"}`},
 		{"unknown path", "GET", "/v1/nothing", "", 404, "application/json", notFound},
 		{"server info outside development mode", "GET", "/server_info?config_format=json", "", 404, "application/json", notFound},
 		{"wrong method", "GET", "/v1/completions", "", 405, "application/json", wrongMethod},
@@ -85,9 +83,6 @@ func TestRefusals(t *testing.T) {
 		{"no tokens", "/v1/completions", `{"prompt":"a","max_tokens":0}`, 400, `"message":"max_tokens must be at least 1, got 0.","type":"BadRequestError","param":"max_tokens","code":400`},
 		{"half a token", "/v1/completions", `{"prompt":"a","max_tokens":1.5}`, 400, `"param":"body.max_tokens"`},
 		{"tokens as text", "/v1/completions", `{"prompt":"a","max_tokens":"many"}`, 400, `"param":"body.max_tokens"`},
-		{"more at least than at most", "/v1/completions", `{"prompt":"a","max_tokens":2,"min_tokens":3}`, 400, `min_tokens must be less than or equal to max_tokens=2, got 3.`},
-		{"temperature", "/v1/completions", `{"prompt":"a","temperature":2.5}`, 400, `temperature must be in [0, 2], got 2.5.`},
-		{"top_p", "/v1/completions", `{"prompt":"a","top_p":0}`, 400, `top_p must be in (0, 1], got 0.`},
 		{"stream options without stream", "/v1/completions", `{"prompt":"a","stream_options":{"include_usage":true}}`, 400, "Stream options can only be defined when `stream=True`."},
 		{"logprobs", "/v1/completions", `{"prompt":"a","logprobs":3}`, 400, `simulated server: logprobs is not simulated`},
 		{"logprobs of the tokens alone", "/v1/completions", `{"prompt":"a","logprobs":0}`, 400, `simulated server: logprobs is not simulated`},
@@ -108,7 +103,6 @@ func TestRefusals(t *testing.T) {
 		{"probabilities of a chat", "/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"logprobs":true}`, 400, `logprobs is not simulated`},
 		{"unknown model to generate with", "/v1/completions", `{"model":"other","prompt":"x"}`, 404, `Valid aliases: model, alias.`},
 		{"unknown model", "/tokenize", `{"model":"other","prompt":"x"}`, 404, "{\"error\":{\"message\":\"The model `other` does not exist. Valid aliases: model, alias.\",\"type\":\"NotFoundError\",\"param\":\"model\",\"code\":404}}"},
-		{"token without a text", "/detokenize", `{"tokens":[40000]}`, 400, `only generated tokens have words`},
 	}
 	m := newFake()
 	h := host(t, m, fakeSettings())
@@ -203,7 +197,7 @@ func FuzzRequests(f *testing.F) {
 			return
 		}
 		p, refused := readParams(got, 1, 16, "max_tokens")
-		if refused == nil && (p.maxTokens < 1 || p.minTokens < 0 || p.minTokens > p.maxTokens) {
+		if refused == nil && p.maxTokens < 1 {
 			t.Errorf("%s was let pass as %+v", body, p)
 		}
 		calls, refused := readPrompts(got)

@@ -15,7 +15,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/token"
@@ -166,10 +165,9 @@ func (m *fakeMachine) Inject(_ time.Duration, f settings.Fault) error {
 	return nil
 }
 
-func (m *fakeMachine) Dead() bool          { return m.dead }
-func (m *fakeMachine) Totals() page.Totals { return page.Totals{GenerationTokens: 42} }
+func (m *fakeMachine) Dead() bool { return m.dead }
 
-func (m *fakeMachine) HTTP(method, handler string, status int, _ time.Duration, _, _ int) {
+func (m *fakeMachine) HTTP(method, handler string, status int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.answered = append(m.answered, method+" "+handler+" "+http.StatusText(status))
@@ -196,7 +194,7 @@ func host(t *testing.T, m machine, s *settings.Settings) *Host {
 
 func unready(t *testing.T, m machine, s *settings.Settings) *Host {
 	t.Helper()
-	h := &Host{address: porttest.Address(t).String(), clock: newClock(s.Scale), log: &journal{}}
+	h := &Host{address: porttest.Address(t).String(), clock: newClock(s.Scale)}
 	h.begin(m, s)
 	t.Cleanup(func() { h.Close(context.Background(), false) })
 	return h

@@ -8,7 +8,6 @@ type form struct {
 	chat        bool
 	stream      bool
 	usage       bool // add a last chunk with the usage
-	continuous  bool // add the current usage to each chunk
 	details     bool // add cached tokens to the usage: --enable-prompt-tokens-details
 	head        []byte
 	fingerprint []byte // of the server, as JSON
@@ -24,7 +23,7 @@ func newForm(chat bool, p *params, id string, created int64, model, fingerprint 
 		}
 	}
 	return form{
-		chat: chat, stream: p.stream, usage: p.usage, continuous: p.continuous, details: details,
+		chat: chat, stream: p.stream, usage: p.usage, details: details,
 		head: fmt.Appendf(nil, `{"id":%s,"object":"%s","created":%d,"model":%s,"choices":[`, quote(id), object, created, quote(model)),
 
 		fingerprint: quote(fingerprint),
@@ -35,7 +34,6 @@ func newForm(chat bool, p *params, id string, created int64, model, fingerprint 
 func (f *form) chunk(b []byte, i int, c *choice, text string) []byte {
 	if f.chat && !c.begun {
 		b = fmt.Appendf(b, `data: %s{"index":%d,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`, f.head, i)
-		b = f.appendUsage(b, c.counted, 0)
 		b = append(b, `,"prompt_token_ids":null,"prompt_text":null}`+"\n\n"...)
 	}
 	says, rest := `"text":%s`, `,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]`
@@ -46,23 +44,10 @@ func (f *form) chunk(b []byte, i int, c *choice, text string) []byte {
 		}
 	}
 	b = fmt.Appendf(b, `data: %s{"index":%d,`+says+`,"logprobs":null,"finish_reason":%s%s`, f.head, i, quote(text), reason(c.finish), rest)
-	b = f.appendUsage(b, c.counted, c.tokens)
 	if c.finish != 0 && !f.usage {
 		b = fmt.Appendf(b, `,"system_fingerprint":%s`, f.fingerprint)
 	}
 	return append(b, "}\n\n"...)
-}
-
-// appendUsage appends the current usage, if each chunk of the stream has it.
-func (f *form) appendUsage(b []byte, prompt, output int) []byte {
-	if !f.continuous {
-		return b
-	}
-	details := ""
-	if f.chat {
-		details = `,"completion_tokens_details":null`
-	}
-	return fmt.Appendf(b, `,"usage":{%s%s}`, counts(prompt, output), details)
 }
 
 func counts(prompt, output int) string {

@@ -35,24 +35,19 @@ func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params
 	if refused := f.lookup(p.model); refused != nil {
 		return refused
 	}
-	f.inFlight.Add(1)
-	defer f.inFlight.Add(-1)
-	id := f.name(r, p, chat)
-	p.usage = p.usage || f.forceUsage && p.stream
-	p.continuous = p.continuous || f.forceUsage && p.stream
+	id := "cmpl-"
+	if chat {
+		id = "chatcmpl-"
+	}
+	id += f.requestID()
 	s := newStream(newForm(chat, p, id, time.Now().Unix(), f.served(p.model), f.fingerprint, f.details), len(calls))
 	for i := range calls {
 		c := &calls[i]
 		c.Model, c.Path, c.Once = p.model, r.URL.Path, !p.stream
 		c.MaxTokens, c.MinTokens, c.IgnoreEOS, c.Priority, c.Salt = p.maxTokens, p.minTokens, p.ignoreEOS, p.priority, p.salt
-		if p.continuous {
-			s.choices[i].counted = length(c)
-		}
 	}
-	f.log.add(f.clock.now(), "request", f.started, entry{Request: id, Endpoint: r.URL.Path})
-	refused, err := f.submit(r.Context(), s, calls, id)
+	refused, err := f.submit(r.Context(), s, calls)
 	if err == nil && refused != nil {
-		f.log.add(f.clock.now(), "refused", f.started, entry{Request: id, Status: refused.status, Message: refused.message})
 		refused.write(w)
 		return nil
 	}
@@ -65,42 +60,17 @@ func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params
 		// The process has ended, or a fault cut the connection: the connection breaks.
 		panic(http.ErrAbortHandler)
 	default:
-		f.cancel(s, id)
+		f.cancel(s)
 	}
 	return nil
 }
 
-// name returns a request's ID: the client's, from the header or the body, else a new one.
-func (f *incarnation) name(r *http.Request, p *params, chat bool) string {
-	prefix := "cmpl-"
-	if chat {
-		prefix = "chatcmpl-"
-	}
-	switch own := r.Header.Get("X-Request-Id"); {
-	case own != "":
-		return prefix + cut(own)
-	case p.id != "":
-		return prefix + cut(p.id)
-	}
-	return prefix + f.requestID()
-}
-
-// maxID bounds the ID that a client may give a request: it is part of every chunk and of the journal.
-const maxID = 256 // bytes
-
-func cut(id string) string { return strings.ToValidUTF8(id[:min(len(id), maxID)], "") }
-
 // submit submits the calls to the server, all of them or none. An error means that there is no HTTP answer.
-func (f *incarnation) submit(ctx context.Context, s *stream, calls []vllmsim.Call, id string) (*refusal, error) {
+func (f *incarnation) submit(ctx context.Context, s *stream, calls []vllmsim.Call) (*refusal, error) {
 	var refused error
 	err := f.do(ctx, func(now time.Duration) {
 		for i := range calls {
-			name, err := f.m.Submit(now, calls[i], func(u vllmsim.Update) {
-				s.add(f.loop, i, u)
-				if u.History != nil {
-					f.logEnd(u, id)
-				}
-			})
+			name, err := f.m.Submit(now, calls[i], func(u vllmsim.Update) { s.add(f.loop, i, u) })
 			if err != nil {
 				refused = err
 				for j := range i {
@@ -132,24 +102,10 @@ func refusalOf(err error) *refusal {
 }
 
 // cancel reports to the server that a request's client went away.
-func (f *incarnation) cancel(s *stream, id string) {
+func (f *incarnation) cancel(s *stream) {
 	_ = f.post(context.Background(), func(now time.Duration) {
 		for _, name := range s.ids() {
 			f.m.Cancel(now, name)
 		}
-		f.log.add(now, "disconnect", f.started, entry{Request: id})
 	})
-}
-
-// logEnd writes the times and counts of a request to the journal.
-func (f *incarnation) logEnd(u vllmsim.Update, id string) {
-	l := u.History
-	e := entry{
-		Request: id, Prompt: l.PromptTokens, Output: l.OutputTokens, Cached: l.CachedTokens, Preempts: l.Preemptions,
-		E2E: (u.At - l.Arrival).Seconds(), Finish: u.Finish.String(),
-	}
-	if l.FirstToken > 0 {
-		e.TTFT = (l.FirstToken - l.Arrival).Seconds()
-	}
-	f.log.add(u.At, "finished", f.started, e)
 }

@@ -21,7 +21,6 @@ import (
 type Host struct {
 	address string // host:port
 	clock   *clock
-	log     *journal
 
 	mu      sync.Mutex // held during a change; protects running
 	running *incarnation
@@ -38,7 +37,7 @@ func Open(s *settings.Settings) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{address: address, clock: newClock(s.Scale), log: &journal{}}
+	h := &Host{address: address, clock: newClock(s.Scale)}
 	if err := h.start(s); err != nil {
 		return nil, err
 	}
@@ -96,9 +95,8 @@ func (h *Host) start(s *settings.Settings) error {
 }
 
 func (h *Host) begin(m machine, s *settings.Settings) {
-	f := newIncarnation(m, s, h.clock, h.log)
+	f := newIncarnation(m, s, h.clock)
 	h.running = f
-	h.log.add(h.clock.now(), "start", f.started, entry{Command: f.command})
 	go f.serve(h.address)
 }
 
@@ -157,16 +155,13 @@ func (h *Host) StartsIn() time.Duration {
 	return max(0, h.clock.until(h.current().m.Healthy()))
 }
 
-// Restart ends the current server and starts another one on the same port with configuration s. With drain it
-// first waits for requests in progress until ctx ends; then connections break. KV cache, queues and counters
-// start at zero. The error is the server's refusal: then no server runs, and Restart may be called again.
-func (h *Host) Restart(ctx context.Context, s *settings.Settings, drain bool) error {
+// Restart ends the current server, which breaks its connections, and starts another one on the same port with
+// configuration s. KV cache, queues and counters start at zero. The error is the server's refusal: then no server
+// runs, and Restart may be called again.
+func (h *Host) Restart(s *settings.Settings) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.stop(ctx, drain)
-	if s.Scale != h.clock.rate() {
-		h.clock.rescale(s.Scale)
-	}
+	h.stop(context.Background(), false)
 	return h.start(s)
 }
 

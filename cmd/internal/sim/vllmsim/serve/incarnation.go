@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -27,14 +26,11 @@ const (
 type incarnation struct {
 	*loop
 	settings *settings.Settings // of the start; read only
-	log      *journal
 
 	command     string // launch command without secrets
 	version     string
 	fingerprint string
 	details     bool // --enable-prompt-tokens-details
-	forceUsage  bool // --enable-force-include-usage
-	trackLoad   bool // --enable-server-load-tracking
 
 	http     *http.Server
 	ready    chan struct{} // closed once it listens
@@ -43,23 +39,18 @@ type incarnation struct {
 	left     chan struct{} // closed once it has left its port for good
 	started  time.Time
 	requests atomic.Uint64 // number of requests, for their IDs
-	inFlight atomic.Int64  // requests to endpoints that generate
-	draining atomic.Bool
 }
 
-func newIncarnation(m machine, s *settings.Settings, c *clock, j *journal) *incarnation {
+func newIncarnation(m machine, s *settings.Settings, c *clock) *incarnation {
 	f := &incarnation{
-		loop: newLoop(m, c), settings: s, log: j,
+		loop: newLoop(m, c), settings: s,
 		ready: make(chan struct{}), failed: make(chan struct{}), left: make(chan struct{}), started: time.Now(),
 	}
 	f.version = version(s.Release)
 	f.fingerprint = fingerprint(f.version, s)
 	if cfg, err := launch.Parse(append([]string{"vllm", "serve"}, s.Argv...), nil, nil); err == nil {
 		f.command = cfg.String()
-		on := func(flag string) bool { v, _, _ := cfg.Value(flag); return v == "true" }
-		f.details = on("enable_prompt_tokens_details")
-		f.forceUsage = on("enable_force_include_usage")
-		f.trackLoad = on("enable_server_load_tracking")
+		f.details, _, _ = cfg.Bool("enable_prompt_tokens_details")
 	}
 	f.http = &http.Server{
 		Handler:           f.routes(),
@@ -101,28 +92,19 @@ func (f *incarnation) serve(address string) {
 	go f.run()
 	up := time.NewTimer(f.clock.until(f.m.Healthy()))
 	defer up.Stop()
-	for waiting := true; waiting; {
-		select {
-		case <-up.C:
-			// The clock's scale may have changed meanwhile.
-			left := f.clock.until(f.m.Healthy())
-			waiting = left > 0
-			up.Reset(left)
-		case <-f.quit:
-			f.fail(errEnded)
-			return
-		}
+	select {
+	case <-up.C:
+	case <-f.quit:
+		f.fail(errEnded)
+		return
 	}
 	listener, err := listen(address)
 	if err != nil {
 		f.fail(err)
 		return
 	}
-	f.log.add(f.clock.now(), "ready", f.started, entry{Address: listener.Addr().String()})
 	close(f.ready)
-	if err := f.http.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
-		f.log.add(f.clock.now(), "error", f.started, entry{Message: err.Error()})
-	}
+	_ = f.http.Serve(listener) // until drain or kill closes it
 }
 
 func (f *incarnation) fail(err error) {
@@ -132,18 +114,15 @@ func (f *incarnation) fail(err error) {
 
 // drain stops accepting connections and waits until requests have ended or ctx ends.
 func (f *incarnation) drain(ctx context.Context) error {
-	f.draining.Store(true)
 	return f.http.Shutdown(ctx)
 }
 
 // kill breaks every connection and ends the server. The port is free afterwards.
 func (f *incarnation) kill() {
-	f.draining.Store(true)
 	_ = f.http.Close()
 	f.end()
 	// A server that has just begun to listen closes its listener by itself.
 	<-f.left
-	f.log.add(f.clock.now(), "end", f.started, entry{})
 }
 
 // requestID returns the ID of a request without one: 32 digits of a sequence that is determined by the seed and

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
@@ -16,10 +15,8 @@ import (
 type machine interface {
 	vllmsim.Machine
 	Inject(now time.Duration, f settings.Fault) error
-	Dead() bool
-	Totals() page.Totals
 	Sizing() perf.Sizing
-	HTTP(method, handler string, status int, took time.Duration, requestBytes, responseBytes int)
+	HTTP(method, handler string, status int)
 }
 
 // quantum is the shortest sleep: steps that follow each other faster are handled together.

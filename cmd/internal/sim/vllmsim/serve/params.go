@@ -12,16 +12,14 @@ import (
 
 // params holds the parameters that completions and chats have in common.
 type params struct {
-	model      string // "" means the first served name
-	maxTokens  int    // 0 means up to the model's length
-	minTokens  int
-	ignoreEOS  bool
-	priority   int
-	salt       string
-	id         string // "" for one of the server's own
-	stream     bool
-	usage      bool // a last chunk with the usage
-	continuous bool // and the usage so far in each
+	model     string // "" means the first served name
+	maxTokens int    // 0 means up to the model's length
+	minTokens int
+	ignoreEOS bool
+	priority  int
+	salt      string
+	stream    bool
+	usage     bool // a last chunk with the usage
 }
 
 // refusedFeatures lists members for features that are not simulated. Members that only affect the choice of
@@ -57,25 +55,6 @@ var refusedFeatures = []struct{ name, why string }{
 	{"continue_final_message", "chats are rendered by one fixed template"},
 }
 
-// ranges lists vLLM's bounds of the members that have no effect here (sampling_params.py, _verify_args).
-var ranges = []struct {
-	name   string
-	within func(float64) bool
-	words  string
-}{
-	{"presence_penalty", between(-2, 2), "presence_penalty must be in [-2, 2], got %v."},
-	{"frequency_penalty", between(-2, 2), "frequency_penalty must be in [-2, 2], got %v."},
-	{"repetition_penalty", func(v float64) bool { return v > 0 }, "repetition_penalty must be greater than zero, got %v."},
-	{"temperature", between(0, 2), "temperature must be in [0, 2], got %v."},
-	{"top_p", func(v float64) bool { return v > 0 && v <= 1 }, "top_p must be in (0, 1], got %v."},
-	{"top_k", func(v float64) bool { return v >= -1 }, "top_k must be 0 (disable), or at least 1, got %v."},
-	{"min_p", between(0, 1), "min_p must be in [0, 1], got %v."},
-}
-
-func between(low, high float64) func(float64) bool {
-	return func(v float64) bool { return v >= low && v <= high }
-}
-
 // readParams reads the common parameters and refuses features that are not simulated. limits lists the members
 // that bound the output, of which the first present one applies; fallback is the bound if none is present.
 func readParams(f fields, interval int, fallback int, limits ...string) (p params, refused *refusal) {
@@ -99,16 +78,8 @@ func readParams(f fields, interval int, fallback int, limits ...string) (p param
 	keep(f.read("ignore_eos", &p.ignoreEOS))
 	keep(f.read("priority", &p.priority))
 	keep(f.read("cache_salt", &p.salt))
-	keep(f.read("request_id", &p.id))
 	keep(f.read("stream", &p.stream))
 	keep(p.readStreamOptions(f))
-	switch {
-	case p.minTokens < 0:
-		keep(badRequest("", fmt.Sprintf("min_tokens must be greater than or equal to 0, got %d.", p.minTokens)))
-	case p.maxTokens > 0 && p.minTokens > p.maxTokens:
-		keep(badRequest("", fmt.Sprintf("min_tokens must be less than or equal to max_tokens=%d, got %d.", p.maxTokens, p.minTokens)))
-	}
-	keep(checkRanges(f))
 	keep(checkFeatures(f, interval))
 	return p, refused
 }
@@ -121,26 +92,12 @@ func (p *params) readStreamOptions(f fields) *refusal {
 		return invalid("stream_options", "Stream options can only be defined when `stream=True`.")
 	}
 	var o struct {
-		Usage      bool `json:"include_usage"`
-		Continuous bool `json:"continuous_usage_stats"`
+		Usage bool `json:"include_usage"`
 	}
 	if json.Unmarshal(f["stream_options"], &o) != nil {
 		return invalid("body.stream_options", "stream_options: Input should be a valid dictionary")
 	}
-	p.usage, p.continuous = o.Usage, o.Usage && o.Continuous
-	return nil
-}
-
-func checkRanges(f fields) *refusal {
-	for _, bound := range ranges {
-		var v float64
-		if refused := f.read(bound.name, &v); refused != nil {
-			return refused
-		}
-		if !f.absent(bound.name) && !bound.within(v) {
-			return badRequest(bound.name, fmt.Sprintf(bound.words, v))
-		}
-	}
+	p.usage = o.Usage
 	return nil
 }
 

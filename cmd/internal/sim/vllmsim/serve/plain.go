@@ -25,15 +25,6 @@ func (f *incarnation) showVersion(w http.ResponseWriter, _ *http.Request) *refus
 	return writeJSON(w, map[string]string{"version": f.version})
 }
 
-// showLoad answers GET /load: always 0 without --enable-server-load-tracking.
-func (f *incarnation) showLoad(w http.ResponseWriter, _ *http.Request) *refusal {
-	n := int64(0)
-	if f.trackLoad {
-		n = f.inFlight.Load()
-	}
-	return writeJSON(w, map[string]int64{"server_load": n})
-}
-
 // metricsType is the content type of vLLM 0.9 to 0.32, whichever was requested.
 const metricsType = "text/plain; version=1.0.0; charset=utf-8"
 
@@ -43,20 +34,8 @@ func (f *incarnation) metrics(w http.ResponseWriter, r *http.Request) *refusal {
 	if !f.reached(r.Context(), func(now time.Duration) { page = f.m.Page(nil, now) }) {
 		return nil
 	}
-	writeBody(w, http.StatusOK, metricsType, rescaled(page, f.settings.Scale, f.clock.rate()))
+	writeBody(w, http.StatusOK, metricsType, page)
 	return nil
-}
-
-// rescaled writes the current scale into sim_info if it was changed since the start: rates by the wall clock are
-// too high by that factor.
-func rescaled(page []byte, start, now float64) []byte {
-	if start == now {
-		return page
-	}
-	label := func(v float64) []byte {
-		return append(strconv.AppendFloat([]byte(`,time_scale="`), v, 'g', -1, 64), '"')
-	}
-	return bytes.Replace(page, label(start), label(now), 1)
 }
 
 // models answers GET /v1/models: a card for each served name, and one for each

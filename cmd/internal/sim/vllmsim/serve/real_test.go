@@ -10,9 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
@@ -97,7 +95,7 @@ func TestWhatClientsGotIsOnThePage(t *testing.T) {
 	}
 
 	before := p.StartTime
-	if err := h.Restart(t.Context(), parse(t, "Qwen/Qwen3-8B --sim-gpu B200 --max-model-len 1024 --sim-scale 200"), true); err != nil {
+	if err := h.Restart(parse(t, "Qwen/Qwen3-8B --sim-gpu B200 --max-model-len 1024 --sim-scale 200")); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Ready(t.Context()); err != nil {
@@ -116,13 +114,13 @@ func TestWhatClientsGotIsOnThePage(t *testing.T) {
 // the next one.
 func TestARefusedRestart(t *testing.T) {
 	h := start(t, "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 2048")
-	if err := h.Restart(t.Context(), parse(t, "meta-llama/Llama-3.1-70B-Instruct --sim-gpu L4 --max-model-len 2048"), false); err == nil {
+	if err := h.Restart(parse(t, "meta-llama/Llama-3.1-70B-Instruct --sim-gpu L4 --max-model-len 2048")); err == nil {
 		t.Fatal("70 B parameters started on an L4")
 	}
 	if err := h.Wait(t.Context()); !errors.Is(err, errEnded) {
 		t.Errorf("after a refused restart: %v", err)
 	}
-	if err := h.Restart(t.Context(), parse(t, "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 2048"), false); err != nil {
+	if err := h.Restart(parse(t, "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 2048")); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Ready(t.Context()); err != nil {
@@ -131,60 +129,4 @@ func TestARefusedRestart(t *testing.T) {
 	if got := ask(t, h, "GET", "/health", ""); got.status != 200 {
 		t.Errorf("health answers %d", got.status)
 	}
-}
-
-// A server with 512 streams by the wall clock, with the clients that read them in
-// the same process: cpu_% is a share of one core for both together.
-func BenchmarkLive512(b *testing.B) {
-	h := start(b, "meta-llama/Llama-3.1-8B-Instruct --sim-gpu H100_SXM --max-model-len 8192 --max-num-seqs 512")
-	chunks := make(chan struct{}, 1<<16)
-	ctx, cancel := context.WithCancel(b.Context())
-	var all sync.WaitGroup
-	transport := &http.Transport{MaxIdleConnsPerHost: 512}
-	for i := range 512 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				body := fmt.Sprintf(`{"prompt":"word %d","max_tokens":2000,"ignore_eos":true,"stream":true}`, i)
-				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, h.URL()+"/v1/completions", strings.NewReader(body))
-				r.Header.Set("Content-Type", "application/json")
-				w, err := transport.RoundTrip(r)
-				if err != nil {
-					continue
-				}
-				buf := make([]byte, 4096)
-				for {
-					if _, err := w.Body.Read(buf); err != nil {
-						break
-					}
-					select {
-					case chunks <- struct{}{}:
-					default:
-					}
-				}
-				w.Body.Close()
-			}
-		})
-	}
-	for range 512 * 4 { // until all of them stream
-		<-chunks
-	}
-	used, began, n := cpuTime(b), time.Now(), 0
-	for b.Loop() {
-		<-chunks
-		n++
-	}
-	took := time.Since(began)
-	b.ReportMetric(100*float64(cpuTime(b)-used)/float64(took), "cpu_%")
-	b.ReportMetric(float64(n)/took.Seconds(), "chunks/s")
-	cancel()
-	all.Wait()
-}
-
-// cpuTime is what this process has used of its cores.
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -30,18 +30,14 @@ func (f *incarnation) routes() http.Handler {
 		"/health":              {methods: get, handle: f.health},
 		"/ping":                {methods: []string{http.MethodGet, http.MethodPost}, handle: f.health},
 		"/version":             {methods: get, handle: f.showVersion},
-		"/load":                {methods: get, handle: f.showLoad},
 		"/metrics":             {methods: get, handle: f.metrics},
 		"/v1/models":           {methods: get, handle: f.models, counted: true},
 		"/v1/completions":      {methods: post, handle: f.completions, submits: true},
 		"/v1/chat/completions": {methods: post, handle: f.chat, submits: true},
 		"/tokenize":            {methods: post, handle: f.tokenize, counted: true},
-		"/detokenize":          {methods: post, handle: f.detokenize, counted: true},
 		"/sim/gpu":             {methods: get, handle: f.gpuPage},
 		"/sim/state":           {methods: get, handle: f.state, local: true},
-		"/sim/log":             {methods: get, handle: f.showLog, local: true},
 		"/sim/fault":           {methods: post, handle: f.fault, local: true},
-		"/sim/scale":           {methods: post, handle: f.scale, local: true},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Simulated", "1")
@@ -98,34 +94,24 @@ func fromHere(r *http.Request) bool {
 // count counts an answer that the server itself does not see. name is that of the handler: the path, or the
 // instrumentator's name for unknown paths.
 func (f *incarnation) count(w http.ResponseWriter, r *http.Request, name string, answer func(http.ResponseWriter)) {
-	began := time.Now()
 	seen := &answered{ResponseWriter: w, status: http.StatusOK}
 	answer(seen)
-	took := time.Since(began)
 	// Counted even if the client went away meanwhile.
 	_ = f.post(context.WithoutCancel(r.Context()), func(time.Duration) {
-		f.m.HTTP(r.Method, name, seen.status, took, int(max(0, r.ContentLength)), seen.bytes)
+		f.m.HTTP(r.Method, name, seen.status)
 	})
 }
 
-// answered records the status and the size of an answer.
+// answered records the status of an answer.
 type answered struct {
 	http.ResponseWriter
 	status int
-	bytes  int
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (a *answered) WriteHeader(status int) {
 	a.status = status
 	a.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements [http.ResponseWriter].
-func (a *answered) Write(b []byte) (int, error) {
-	n, err := a.ResponseWriter.Write(b)
-	a.bytes += n
-	return n, err
 }
 
 // Unwrap gives an [http.ResponseController] access to the connection.

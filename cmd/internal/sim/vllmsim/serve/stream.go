@@ -29,14 +29,13 @@ type stream struct {
 
 // choice is one sequence of a request.
 type choice struct {
-	id      core.ID
-	begun   bool
-	text    []byte // of an answer without streaming
-	tokens  int
-	prompt  int
-	cached  int
-	finish  core.Reason
-	counted int // prompt tokens that continuous usage shows before the end
+	id     core.ID
+	begun  bool
+	text   []byte // of an answer without streaming
+	tokens int
+	prompt int
+	cached int
+	finish core.Reason
 }
 
 func newStream(f form, choices int) *stream {

@@ -1,21 +1,11 @@
 package serve
 
 import (
-	"encoding/json"
 	"net/http"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/token"
 )
-
-// length returns the number of tokens of a call's prompt.
-func length(c *vllmsim.Call) int {
-	if c.Tokens != nil {
-		return len(c.Tokens)
-	}
-	return token.Count(c.Prompt)
-}
 
 // tokenize answers POST /tokenize for a prompt or a chat.
 func (f *incarnation) tokenize(w http.ResponseWriter, r *http.Request) *refusal {
@@ -48,22 +38,4 @@ func (f *incarnation) tokenize(w http.ResponseWriter, r *http.Request) *refusal 
 		Tokens      []core.Token `json:"tokens"`
 		Strings     []string     `json:"token_strs"` // null: not asked for
 	}{len(ids), f.settings.MaxModelLen, ids, nil})
-}
-
-// detokenize answers POST /detokenize.
-func (f *incarnation) detokenize(w http.ResponseWriter, r *http.Request) *refusal {
-	body, refused := readFields(w, r)
-	if refused != nil {
-		return refused
-	}
-	var ids []core.Token
-	if body.absent("tokens") || json.Unmarshal(body["tokens"], &ids) != nil {
-		return invalid("body.tokens", "tokens: Input should be a valid list of integers")
-	}
-	for _, id := range ids {
-		if id < 0 || id >= core.VocabWords {
-			return unsupported("tokens", "ids of pieces of prompts are hashes, only generated tokens have words")
-		}
-	}
-	return writeJSON(w, map[string]string{"prompt": token.Join(ids)})
 }

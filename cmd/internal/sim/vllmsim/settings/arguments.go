@@ -104,7 +104,7 @@ tensor_parallel_size data_parallel_size enable_prefix_caching enable_chunked_pre
 scheduling_policy scheduler_reserve_full_isl watermark async_scheduling enforce_eager stream_interval
 enable_lora max_loras lora_modules disable_log_stats api_server_count performance_mode optimization_level
 max_cudagraph_capture_size pipeline_parallel_size nnodes
-enable_prompt_tokens_details enable_force_include_usage enable_server_load_tracking`)
+enable_prompt_tokens_details`)
 
 // unsimulated returns the note about flags that are accepted without effect; empty if there are none.
 func (p *parser) unsimulated() []string {

@@ -48,12 +48,6 @@ var ownFlags = []ownKind{
 		}
 		return nil
 	}},
-	{"clock", func(s *Settings, v string) error {
-		if v != "wall" {
-			return errors.New("wall is expected")
-		}
-		return nil
-	}},
 	{"dialect", func(s *Settings, v string) error {
 		release := strings.TrimPrefix(v, "v")
 		if parts := strings.Split(release, "."); len(parts) > 2 {
