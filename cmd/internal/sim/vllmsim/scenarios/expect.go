@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
@@ -17,7 +16,9 @@ type Expect struct {
 	Ratio  bool // Value is a multiple of the unchanged run's
 }
 
-func (e *Expect) parse(text string) error {
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (e *Expect) UnmarshalText(b []byte) error {
+	text := string(b)
 	words := strings.Fields(text)
 	if len(words) != 3 {
 		return fmt.Errorf("%q is not an expectation: write METRIC OP NUMBER, as in \"tokens_per_s >= 1.5x\" (times the unchanged run) or \"preemptions_per_s <= 0.01\"", text)
@@ -44,9 +45,6 @@ func (e Expect) String() string {
 	}
 	return e.Metric + " " + e.Op + " " + strconv.FormatFloat(e.Value, 'g', -1, 64) + unit
 }
-
-// MarshalJSON implements [json.Marshaler].
-func (e Expect) MarshalJSON() ([]byte, error) { return json.Marshal(e.String()) }
 
 // Holds reports whether the expectation is met by the metric of the unchanged run (before) and of the changed
 // one (after). It is false if a metric was not measured (NaN).

@@ -17,7 +17,9 @@ type Lengths struct {
 
 var errLengths = errors.New(`a length is "512", "100-800" or "lognormal:600,0.8,4000" (mean, sigma, most)`)
 
-func (l *Lengths) parse(text string) error {
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (l *Lengths) UnmarshalText(b []byte) error {
+	text := string(b)
 	if rest, ok := strings.CutPrefix(text, "lognormal:"); ok {
 		words := strings.Split(rest, ",")
 		if len(words) != 3 {

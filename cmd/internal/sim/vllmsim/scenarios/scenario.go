@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
@@ -83,22 +85,22 @@ type Prefix struct {
 // Truth is the correct diagnosis, known from the construction of the scenario.
 type Truth struct {
 	// Outcomes are the correct outcomes, as named in the diagnosis.
-	Outcomes []string `yaml:"outcome" json:"outcome"`
+	Outcomes Words `yaml:"outcome"`
 	// Findings lists the findings of which one must be ranked first among those that fired; empty if
 	// no finding needs to fire.
-	Findings []string `yaml:"finding" json:"finding"`
+	Findings Words `yaml:"finding"`
 	// Kinds lists the correct kinds of recommendation; empty if none is required.
-	Kinds []string `yaml:"kind" json:"kind"`
-	Flags []string `yaml:"flag" json:"flag"` // correct flags, of which one suffices; empty if no flag is correct
+	Kinds Words `yaml:"kind"`
+	Flags Words `yaml:"flag"` // correct flags, of which one suffices; empty if no flag is correct
 	// Doubt is the text that the reason of the outcome not-evaluable must contain, if that outcome is
 	// correct.
-	Doubt string `yaml:"doubt" json:"-"`
+	Doubt string `yaml:"doubt"`
 }
 
 // Change is a variant of the scenario with its expected effects.
 type Change struct {
-	Set    []Flag   `yaml:"set"`    // flags with their new values
-	Drop   []string `yaml:"drop"`   // removed flags
+	Set    Flags    `yaml:"set"`    // flags with their new values
+	Drop   Words    `yaml:"drop"`   // removed flags
 	Load   []Stream `yaml:"load"`   // another load; empty means the same
 	Mend   bool     `yaml:"mend"`   // remove faults and restarts
 	Expect []Expect `yaml:"expect"` // all must be met
@@ -107,6 +109,30 @@ type Change struct {
 
 // Flag is one engine argument.
 type Flag struct{ Name, Value string }
+
+// Flags are engine arguments in the order of their file, where they are a mapping.
+type Flags []Flag
+
+// UnmarshalYAML implements [yaml.Unmarshaler].
+func (f *Flags) UnmarshalYAML(n *yaml.Node) error {
+	*f = nil
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		*f = append(*f, Flag{n.Content[i].Value, n.Content[i+1].Value})
+	}
+	return nil
+}
+
+// Words is a list of words, of which a single one may stand without brackets.
+type Words []string
+
+// UnmarshalYAML implements [yaml.Unmarshaler].
+func (w *Words) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*w = Words{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(w))
+}
 
 // Empty reports whether the change has no effect on the scenario.
 func (c *Change) Empty() bool {
