@@ -7,14 +7,33 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 )
 
-// offer is a schedule of requests, a [loadgen.Offer].
-type offer interface {
-	Due() (time.Duration, bool)
-	Next() loadgen.Intent
-	Done(id int, o loadgen.Outcome) (again bool)
+// Offering is the timing of a stream of requests in a world.
+type Offering struct {
+	Origin   time.Duration // start of the stream's times
+	Seed     uint64
+	From, To time.Duration // window that is tallied
+}
+
+// Offer adds a stream of clients, which send requests to the current server of the world.
+func (w *World) Offer(s *scenarios.Stream, o Offering) error {
+	return w.offer(s.Name, Load(s, o.Seed), o)
+}
+
+func (w *World) offer(name string, load loadgen.Load, o Offering) error {
+	schedule, err := loadgen.NewOffer(load)
+	if err != nil {
+		return err
+	}
+	c := &clients{
+		name: name, world: w, offer: schedule, origin: o.Origin, quiet: load.Turns.Max <= 1,
+		tally: &Tally{From: o.From, To: o.To},
+	}
+	w.clients = append(w.clients, c)
+	return nil
 }
 
 // clients sends the requests of an offer to the current server of the world and reports their
@@ -22,7 +41,7 @@ type offer interface {
 type clients struct {
 	name   string
 	world  *World
-	offer  offer
+	offer  *loadgen.Offer
 	origin time.Duration // start of the offer's times
 	quiet  bool          // nothing reads the generated text
 	tally  *Tally
@@ -75,7 +94,6 @@ func (c *clients) send(w *World, in *loadgen.Intent) {
 	f := &flight{intent: *in, sent: w.now}
 	f.intent.Prompt, f.intent.Messages = "", nil // the server keeps what it needs
 	c.tally.sent(w.now, in.Attempt)
-	w.log.write(w.now, "send", "stream", c.name, "request", in.ID, "attempt", in.Attempt, "prompt", in.PromptTokens, "most", in.MaxTokens)
 	if !w.Listening() {
 		c.end(f, w.now, errRefused)
 		return
@@ -103,7 +121,6 @@ func (c *clients) receive(f *flight, u vllmsim.Update) {
 	if n := len(u.Tokens); n > 0 {
 		if f.tokens == 0 {
 			c.tally.observe(at, &c.tally.ttft, at-c.origin-f.intent.At)
-			c.world.log.write(at, "first", "stream", c.name, "request", f.intent.ID)
 		} else {
 			c.tally.observe(at, &c.tally.itl, at-f.last)
 		}
@@ -132,7 +149,6 @@ func (c *clients) leave(f *flight) {
 	}
 	c.world.server.Cancel(c.world.now, f.id)
 	c.tally.count(c.world.now, &c.tally.Left, 1)
-	c.world.log.write(c.world.now, "leave", "stream", c.name, "request", f.intent.ID, "tokens", f.tokens)
 	c.finish(f, loadgen.Outcome{At: c.world.now - c.origin, OK: true, Text: string(f.text)})
 }
 
@@ -145,10 +161,8 @@ func (c *clients) end(f *flight, at time.Duration, err error) {
 	}
 	if err != nil {
 		c.tally.count(at, &c.tally.Failed, 1)
-		c.world.log.write(at, "fail", "stream", c.name, "request", f.intent.ID, "error", err.Error())
 	} else {
 		c.tally.finished(at, at-c.origin-f.intent.At)
-		c.world.log.write(at, "end", "stream", c.name, "request", f.intent.ID, "tokens", f.tokens)
 	}
 	c.finish(f, o)
 }

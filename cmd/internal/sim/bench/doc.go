@@ -1,10 +1,6 @@
-// Package bench tests rooftop on the scenarios of the simulator, in virtual time: a simulated server,
-// its clients and the observer that diagnoses it run on one clock. An hour takes seconds, and equal
-// seeds give identical results.
-//
-// A [World] is the clock with everything that runs on it. [Run] runs a scenario, or a variant of it,
-// once. [Bench] compares the diagnosis with the truth, and the effects of changes with those that the
-// scenario expects.
+// Package bench is a virtual clock with a simulated server and its clients: an hour takes seconds, and equal seeds
+// give identical results. Its tests try rooftop on the scenarios of the simulator: they compare the diagnosis with
+// the truth, and the effects of changes with those that a scenario expects.
 //
 // Scores reached here are self-tests: simulator and diagnosis have the same authors, although they
 // share no code. Only a real server is evidence.

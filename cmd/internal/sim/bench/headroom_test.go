@@ -53,13 +53,13 @@ func TestHeadroom(t *testing.T) {
 		offered := func(rate float64, length, every time.Duration, objectives ...verdict.Objective) *Outcome {
 			s := stream
 			s.Phases = []scenarios.Phase{{Rate: rate}}
-			out, err := Run(&sc, &scenarios.Change{Load: []scenarios.Stream{s}}, Options{Seed: 1, Hours: length.Hours(), Every: every, Objectives: objectives})
+			out, err := Run(&sc, &scenarios.Change{Load: []scenarios.Stream{s}}, Options{Seed: 1, For: length, Every: every, Objectives: objectives})
 			if err != nil || out.refused() {
 				t.Fatalf("%s: %v %v", c.name, err, out)
 			}
 			return out
 		}
-		own, err := Run(&sc, nil, Options{Seed: 1, Hours: time.Minute.Hours()})
+		own, err := Run(&sc, nil, Options{Seed: 1, For: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestObjectiveBoundsHeadroom(t *testing.T) {
 	stream := sc.Load[0]
 	stream.Think, stream.Turns, stream.Phases = 0, 0, []scenarios.Phase{{Rate: 10}}
 	measured := func(objectives ...verdict.Objective) (*Outcome, engine.Headroom) {
-		out, err := Run(&sc, &scenarios.Change{Load: []scenarios.Stream{stream}}, Options{Seed: 1, Hours: time.Minute.Hours(), Objectives: objectives})
+		out, err := Run(&sc, &scenarios.Change{Load: []scenarios.Stream{stream}}, Options{Seed: 1, For: time.Minute, Objectives: objectives})
 		if err != nil || out.refused() {
 			t.Fatal(err, out)
 		}

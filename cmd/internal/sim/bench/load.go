@@ -1,11 +1,24 @@
 package bench
 
 import (
+	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
+
+// Settings parses a launch command of a scenario as the simulated server does, followed by the flags
+// of the simulation; the last of several equal flags applies. The error is the server's refusal.
+func Settings(command *launch.Config, sc *scenarios.Scenario, seed uint64, more ...string) (*settings.Settings, error) {
+	args := append(sc.Arguments(command.Argv()), "--sim-seed", strconv.FormatUint(seed, 10))
+	return settings.Parse(append(args, more...), func(path string) ([]byte, error) {
+		return nil, fmt.Errorf("%s: a scenario reads no file", path)
+	})
+}
 
 // Load returns a stream of a scenario as a load for the load generator.
 func Load(s *scenarios.Stream, seed uint64) loadgen.Load {

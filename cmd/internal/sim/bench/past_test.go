@@ -19,7 +19,7 @@ import (
 func scrapedPast(t *testing.T, sc *scenarios.Scenario, change *scenarios.Change, length time.Duration, seed uint64) *past.Measurement {
 	t.Helper()
 	var polls []session.Poll
-	_, err := Run(sc, change, Options{Seed: seed, Hours: length.Hours(), Every: 15 * time.Second, Pages: func(at time.Duration, body []byte) {
+	_, err := Run(sc, change, Options{Seed: seed, For: length, Every: 15 * time.Second, Pages: func(at time.Duration, body []byte) {
 		polls = append(polls, session.Poll{T: at, PageT: at, Body: string(body)})
 	}})
 	if err != nil || len(polls) == 0 {

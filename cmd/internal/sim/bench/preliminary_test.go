@@ -23,7 +23,7 @@ func TestAdviceIsPreliminaryWhileThePoolFills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &tuning{sc: sc, seed: 1, world: NewWorld(nil), kept: command}
+	x := &tuning{sc: sc, seed: 1, world: NewWorld(), kept: command}
 	x.loop = loop.New(loop.Plan{Rules: rules.All(), Started: epoch, CanApply: true})
 	if err := x.start(command); err != nil {
 		t.Fatal(err)

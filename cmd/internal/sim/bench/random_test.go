@@ -1,9 +1,6 @@
 package bench
 
 import (
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,33 +33,6 @@ func TestRandomScenariosAreServers(t *testing.T) {
 	}
 	if len(names) != len(deployments) {
 		t.Errorf("%d deployments of %d were drawn", len(names), len(deployments))
-	}
-}
-
-// TestRandomServers tries what rooftop recommends for servers and loads drawn by chance, and counts whether
-// it helps: one of them, unless SIMBENCH_RANDOM is their number.
-func TestRandomServers(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("SIMBENCH_RANDOM"))
-	if err != nil {
-		n = 1
-	}
-	list := make([]scenarios.Scenario, n)
-	for i := range list {
-		list[i] = Random(4, i)
-	}
-	rows, err := Bench(t.Context(), list, Options{Seed: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	if err := WriteCensus(&b, rows, false); err != nil {
-		t.Fatal(err)
-	}
-	t.Log("\n" + b.String())
-	for i := range rows {
-		if rows[i].Err != nil {
-			t.Errorf("%s: %v", rows[i].Scenario.Name, rows[i].Err)
-		}
 	}
 }
 
@@ -128,67 +98,5 @@ func TestRecommended(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestCensus(t *testing.T) {
-	recommended := func(f engine.FindingID, flag string) *Outcome {
-		return &Outcome{Diagnosis: engine.Diagnosis{Outcome: "recommendation", Recommendation: &engine.Recommendation{
-			Finding: f, Fix: engine.Fix{Kind: engine.KindFlag, Flag: flag},
-		}}}
-	}
-	slots := recommended("concurrency-saturation", "--max-num-seqs")
-	rows := []Row{
-		{Base: slots, Own: Trial{Made: true, Outcome: &Outcome{}, Throughput: 0.5}},
-		{Base: slots, Own: Trial{Made: true, Outcome: &Outcome{}, Throughput: -0.5}},
-		{Base: slots, Own: Trial{Made: true, Outcome: &Outcome{Refused: errRefusal}}},
-		{Base: slots, Own: Trial{Made: true, Outcome: &Outcome{}}},
-		{Base: slots, Untried: "open loop"},
-		{Base: slots, Untried: "no launch command"},
-		{Base: slots, Untried: "open loop"},
-		{Base: &Outcome{Diagnosis: engine.Diagnosis{Outcome: "healthy"}}},
-		{Err: errRefusal},
-	}
-	want := []Census{
-		{
-			Advice: "concurrency-saturation: --max-num-seqs", Count: 7, Tried: 4, Helped: 1, Harmed: 1, Refused: 1,
-			Untried: map[string]int{"open loop": 2, "no launch command": 1},
-		},
-		{Advice: "did not run", Count: 1, Untried: map[string]int{}},
-		{Advice: "healthy", Count: 1, Untried: map[string]int{}},
-	}
-	if diff := cmp.Diff(want, TakeCensus(rows)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	var b strings.Builder
-	if err := WriteCensus(&b, rows, false); err != nil {
-		t.Fatal(err)
-	}
-	if want := "1: no launch command; 2: open loop"; !strings.Contains(b.String(), want) {
-		t.Errorf("the table does not say %q:\n%s", want, &b)
-	}
-}
-
-// Without a truth no answer is right, wrong or surprising.
-func TestNoTruthJudgesNothing(t *testing.T) {
-	change := &engine.Recommendation{Finding: engine.ConcurrencySaturation, Fix: engine.Fix{Kind: engine.KindFlag, Flag: "--max-num-seqs", From: "4", To: "8"}}
-	base := &Outcome{Diagnosis: engine.Diagnosis{Outcome: "recommendation", Recommendation: change}}
-	r := Row{Scenario: Random(1, 1), Base: base, Own: Trial{Made: true, Outcome: &Outcome{}}}
-	r.Answer = answer(&r.Scenario.Truth, &base.Diagnosis)
-	if r.Judged() || r.Right() || r.Surprising() || len(r.Answer.Faults) > 0 || r.Answer.Advice != "--max-num-seqs 4 -> 8" {
-		t.Errorf("judged %v, right %v, surprising %v: %+v", r.Judged(), r.Right(), r.Surprising(), r.Answer)
-	}
-	if !r.Missed() {
-		t.Error("a change that does not help is missed with or without a truth")
-	}
-	rows := []Row{r}
-	var b strings.Builder
-	if err := WriteCensus(&b, rows, true); err != nil {
-		t.Fatal(err)
-	}
-	for _, never := range []string{"nothing to recommend", "outcome recommendation, not", "as their files say", "diagnosis right"} {
-		if strings.Contains(b.String(), never) {
-			t.Errorf("says %q:\n%s", never, &b)
-		}
 	}
 }

@@ -74,7 +74,7 @@ func imitate(t *testing.T, r *realRun) engine.Diagnosis {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := NewWorld(nil)
+	w := NewWorld()
 	if err := w.Launch(s); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func imitate(t *testing.T, r *realRun) engine.Diagnosis {
 		t.Fatal(err)
 	}
 	w.Until(healthy + settle)
-	o, err := w.observe(header(s, command, w.Now()), measured, 0)
+	o, err := w.observe(w.Header(command), measured, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestScrapeIntervals(t *testing.T) {
 	}
 	diagnosed := func(t *testing.T, sc *scenarios.Scenario, every, length time.Duration) (Answer, string, string) {
 		t.Helper()
-		out, err := Run(sc, nil, Options{Seed: 1, Hours: length.Hours(), Every: every})
+		out, err := Run(sc, nil, Options{Seed: 1, For: length, Every: every})
 		if err != nil || out.refused() {
 			t.Fatalf("%s: %v %v", sc.Name, err, out)
 		}

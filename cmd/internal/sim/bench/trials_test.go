@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
@@ -70,7 +69,7 @@ func (c *course) begin(length time.Duration) (*trialServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := NewWorld(nil)
+	w := NewWorld()
 	if err := w.Launch(s); err != nil {
 		return nil, err
 	}
@@ -98,7 +97,7 @@ func (c *course) begin(length time.Duration) (*trialServer, error) {
 			f /= 1 - c.unrest.depth
 			lost -= trialStep
 		}
-		if live.err = w.server.(*vllmsim.Server).Inject(w.now, settings.Fault{Kind: "slow", Factor: f, For: trialStep, Rank: -1}); live.err == nil && w.now < end {
+		if live.err = w.server.Inject(w.now, settings.Fault{Kind: "slow", Factor: f, For: trialStep, Rank: -1}); live.err == nil && w.now < end {
 			w.At(w.now+trialStep, disturb)
 		}
 	}

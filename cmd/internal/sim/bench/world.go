@@ -3,7 +3,6 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
@@ -12,17 +11,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// start starts a server; tests replace it with a fake.
-type start func(s *settings.Settings, device []byte, now time.Duration, wall time.Time) (vllmsim.Machine, error)
-
-func startSimulated(s *settings.Settings, device []byte, now time.Duration, wall time.Time) (vllmsim.Machine, error) {
-	v, err := vllmsim.Start(s, device, now, wall)
-	if err != nil {
-		return nil, err
-	}
-	return v, nil
-}
-
 // epoch is the wall time at which every world begins.
 var epoch = time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)
 
@@ -30,34 +18,25 @@ var epoch = time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)
 // the world. It is not safe for concurrent use.
 type World struct {
 	now     time.Duration
-	start   start
-	server  vllmsim.Machine // nil if no server runs
+	server  *vllmsim.Server // nil if no server runs
 	live    *settings.Settings
 	clients []*clients
 	timers  timequeue.Queue[func()]
-	log     *eventLog
-	events  int // handled so far
 }
 
-// NewWorld returns a world at time 0, without a server. log receives all events, one JSON object per
-// line; may be nil.
-func NewWorld(log io.Writer) *World {
-	return &World{start: startSimulated, log: newEventLog(log)}
-}
+// NewWorld returns a world at time 0, without a server.
+func NewWorld() *World { return &World{} }
 
 // Now returns the time since the beginning of the world.
 func (w *World) Now() time.Duration { return w.now }
 
 // Launch starts a server now. The error is the server's refusal; the world then has no server.
 func (w *World) Launch(s *settings.Settings) error {
-	w.log.write(w.now, "start", "argv", s.Argv)
-	v, err := w.start(s, nil, w.now, epoch.Add(w.now))
+	v, err := vllmsim.Start(s, nil, w.now, epoch.Add(w.now))
 	if err != nil {
-		w.log.write(w.now, "refused", "error", err.Error())
 		return err
 	}
 	w.server, w.live = v, s
-	w.At(v.Healthy(), func() { w.log.write(w.now, "healthy") })
 	return nil
 }
 
@@ -69,7 +48,6 @@ func (w *World) Restart(s *settings.Settings) error {
 
 // Kill ends the server now, which breaks every connection.
 func (w *World) Kill() {
-	w.log.write(w.now, "kill")
 	w.server, w.live = nil, nil
 	for _, c := range w.clients {
 		c.broken(w.now, errReset)
@@ -107,7 +85,6 @@ func (w *World) Until(t time.Duration) {
 			break
 		}
 		w.now = max(w.now, next)
-		w.events++
 		if w.server != nil {
 			w.server.Advance(w.now)
 		}

@@ -36,7 +36,7 @@ type Host struct {
 // New returns a host without a running server. The scenario determines the launch command, the load,
 // the hardware, the faults of the first start, and the startup time.
 func New(sc *scenarios.Scenario, seed uint64) *Host {
-	return &Host{scenario: *sc, seed: seed, began: time.Now(), world: bench.NewWorld(nil)}
+	return &Host{scenario: *sc, seed: seed, began: time.Now(), world: bench.NewWorld()}
 }
 
 // Clock returns the time since the host was created. It is the clock for sessions on the host.

@@ -34,7 +34,7 @@ func Tune(sc *scenarios.Scenario, plan loop.Plan, o Options) (Tuned, error) {
 	}
 	plan.Auto, plan.CanApply, plan.Rules, plan.Version = true, true, rules.All(), version
 	plan.Started, plan.Watch = epoch, "http://127.0.0.1:8000"
-	t := &tuning{sc: sc, seed: o.Seed, world: NewWorld(o.Log), loop: loop.New(plan), kept: command}
+	t := &tuning{sc: sc, seed: o.Seed, world: NewWorld(), loop: loop.New(plan), kept: command}
 	if err := t.start(command); err != nil {
 		return Tuned{}, err
 	}

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
@@ -13,52 +12,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
-
-// ScoredPrediction is one recommendation with its predictions and the measured effects.
-type ScoredPrediction struct {
-	Scenario string
-	Seed     uint64
-	Step     int // 1 for the first change of a server, 2 for the one recommended after it, …
-	Finding  string
-	Advice   string // the flag or the kind of change
-	Change   string // as it was made
-	// HeldOut is set if the server is in the half that nothing is fitted on.
-	HeldOut bool
-	Scores  []Scored
-	// Unscored is why the effect was not measured: the change cannot be tried, or the server does
-	// not start with it. "" if it was measured.
-	Unscored string
-	Before   *Outcome
-	After    *Outcome
-}
-
-// Scored is a predicted change of one metric and the measured one, as ratios minus one; NaN for an
-// end that is not predicted.
-type Scored struct {
-	Metric         string
-	Low, Mid, High float64
-	Measured       float64
-}
-
-// Error returns the ratio of the predicted level (the middle) to the measured one, minus one; NaN
-// without a middle.
-func (s *Scored) Error() float64 { return (1+s.Mid)/(1+s.Measured) - 1 }
-
-// Whole reports whether the prediction has both ends and a middle.
-func (s *Scored) Whole() bool { return !math.IsNaN(s.Low + s.Mid + s.High) }
-
-// Covered reports whether the measured change is within the predicted ends.
-func (s *Scored) Covered() bool { return !(s.Measured < s.Low) && !(s.Measured > s.High) }
-
-// Score returns the score of a metric, nil if it was not predicted or not measured.
-func (f *ScoredPrediction) Score(metric string) *Scored {
-	for i := range f.Scores {
-		if f.Scores[i].Metric == metric {
-			return &f.Scores[i]
-		}
-	}
-	return nil
-}
 
 // Case is one server on which recommendations are applied.
 type Case struct {
@@ -168,7 +121,7 @@ func followServer(ctx context.Context, c *Case, o Options) []ScoredPrediction {
 			break
 		}
 		f := ScoredPrediction{
-			Scenario: sc.Name, Seed: c.Seed, Step: step, HeldOut: heldOut(&sc), Before: before,
+			Scenario: sc.Name, Seed: c.Seed, Step: step, HeldOut: heldOut(&sc),
 			Finding: string(rec.Finding), Advice: string(rec.Kind),
 		}
 		if rec.Flag != "" {
@@ -192,7 +145,7 @@ func followServer(ctx context.Context, c *Case, o Options) []ScoredPrediction {
 			out = append(out, f)
 			break
 		}
-		f.After, f.Scores = after, scores(rec.Predicted, before, after)
+		f.Scores = scores(rec.Predicted, before, after)
 		out = append(out, f)
 		next, ok := changed(&sc, change, after)
 		if !ok {
@@ -225,9 +178,4 @@ func scores(predicted []engine.Prediction, before, after *Outcome) []Scored {
 		}
 	}
 	return out
-}
-
-// String formats the prediction and the measured change in one line.
-func (s *Scored) String() string {
-	return fmt.Sprintf("%s .. %s .. %s, measured %s", signedPercent(s.Low), signedPercent(s.Mid), signedPercent(s.High), signedPercent(s.Measured))
 }

@@ -3,8 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +56,7 @@ var pairFlags = []string{
 
 func scorePair(ctx context.Context, p *Pair) PairRow {
 	r := PairRow{Pair: *p}
-	got, err := Tune(&p.Scenario, loop.Plan{Limits: loop.Limits{Restarts: PairRestarts, Allow: pairFlags}}, Options{Seed: 1})
+	got, err := Tune(&p.Scenario, loop.Plan{Limits: loop.Limits{Restarts: PairRestarts, Allow: append(slices.Clone(pairFlags), p.Allow...)}}, Options{Seed: 1})
 	if err != nil {
 		r.Err = err
 		return r
@@ -146,8 +146,8 @@ func pairStep(it *loop.Iteration) string {
 	return text
 }
 
-// WritePairs writes rows as a table, with what each run tried.
-func WritePairs(w io.Writer, rows []PairRow) error {
+// pairTable formats rows, with what each run tried.
+func pairTable(rows []PairRow) string {
 	b := newReport()
 	lines := []string{"FAULTS\tSEED\tSERVER\tSTART\tEND\tBEST\tSHORT\tAT MOST\tRESTARTS\tVIRTUAL\tENDS WITH\tREACHED"}
 	for i := range rows {
@@ -173,6 +173,5 @@ func WritePairs(w io.Writer, rows []PairRow) error {
 		fmt.Fprintf(b, "  %s\n", oneLine(r.Reason))
 	}
 	fmt.Fprintf(b, "%d of %d end within %s of the best of their grid (95 %% interval), with at most %d restarts.\n", reached, len(rows), share(PairShortMost), PairRestarts)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return b.String()
 }

@@ -35,6 +35,7 @@ type Pair struct {
 	Scenario   scenarios.Scenario
 	Bare       string // launch command without the settings of the grid
 	Grid       []Axis
+	Allow      []string // flags that may change besides pairFlags
 }
 
 // Axis is one flag of a grid with its values; "" is the server without the flag.

@@ -2,8 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,14 +15,13 @@ import (
 // Options are the options of a run.
 type Options struct {
 	Seed uint64
-	// Hours is the length of the measurement; 0 means that of the scenario.
-	Hours float64
+	// For is the length of the measurement; 0 means that of the scenario.
+	For time.Duration
 	// Every is the time between polls as a Prometheus server makes them, which read the page alone; 0 is
 	// engine.PollInterval, with the GPUs and the health.
 	Every time.Duration
 	// Objectives bound the headroom of the diagnosis.
 	Objectives []verdict.Objective
-	Log        io.Writer // receives the world's events, one JSON object per line; may be nil
 	// Pages is called with every polled metrics page, which is valid during the call; may be nil.
 	Pages func(at time.Duration, body []byte)
 }
@@ -40,7 +37,6 @@ type Outcome struct {
 	// A metric that was not measured is absent.
 	Metrics map[string]float64
 	Virtual time.Duration
-	Events  int
 }
 
 // refused reports whether the server did not start.
@@ -89,8 +85,8 @@ func prepare(sc *scenarios.Scenario, change *scenarios.Change, o Options) (*run,
 			r.faults, r.restarts = nil, nil
 		}
 	}
-	if o.Hours > 0 {
-		r.measure.For = time.Duration(o.Hours * float64(time.Hour))
+	if o.For > 0 {
+		r.measure.For = o.For
 	}
 	r.command = command
 	r.settings, r.refused = Settings(command, sc, o.Seed)
@@ -100,21 +96,12 @@ func prepare(sc *scenarios.Scenario, change *scenarios.Change, o Options) (*run,
 	return r, nil
 }
 
-// Settings parses a launch command of a scenario as the simulated server does, followed by the flags
-// of the simulation; the last of several equal flags applies. The error is the server's refusal.
-func Settings(command *launch.Config, sc *scenarios.Scenario, seed uint64, more ...string) (*settings.Settings, error) {
-	args := append(sc.Arguments(command.Argv()), "--sim-seed", strconv.FormatUint(seed, 10))
-	return settings.Parse(append(args, more...), func(path string) ([]byte, error) {
-		return nil, fmt.Errorf("%s: a scenario reads no file", path)
-	})
-}
-
 func (r *run) happen() (*Outcome, error) {
 	out := &Outcome{Command: r.command.Shell(), Refused: r.refused}
 	if out.refused() {
 		return out, nil
 	}
-	w := NewWorld(r.Log)
+	w := NewWorld()
 	s := *r.settings
 	s.Faults = r.faults
 	if out.Refused = w.Launch(&s); out.refused() {
@@ -136,7 +123,7 @@ func (r *run) happen() (*Outcome, error) {
 		w.At(healthy+at, func() { out.Refused = w.Restart(&again) })
 	}
 	w.Until(began)
-	h := header(&s, r.command, began)
+	h := w.Header(r.command)
 	h.Objectives = r.Objectives
 	o, err := w.observe(h, r.measure.For, r.Every)
 	if err != nil {
@@ -151,6 +138,6 @@ func (r *run) happen() (*Outcome, error) {
 			out.Metrics["page."+q.Name] = q.Value.V
 		}
 	}
-	out.Virtual, out.Events = w.Now()-healthy, w.events
-	return out, w.log.failed()
+	out.Virtual = w.Now() - healthy
+	return out, nil
 }

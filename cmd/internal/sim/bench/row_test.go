@@ -39,11 +39,8 @@ type Answer struct {
 	Faults  []string // differences from the truth
 }
 
-// Judged reports whether the answer can be compared with a truth, which random servers do not have.
-func (r *Row) Judged() bool { return len(r.Scenario.Truth.Outcomes) > 0 }
-
-// Right reports whether the answer agrees with the truth; false without a truth.
-func (r *Row) Right() bool { return r.Err == nil && r.Judged() && len(r.Answer.Faults) == 0 }
+// Right reports whether the answer agrees with the truth.
+func (r *Row) Right() bool { return r.Err == nil && len(r.Answer.Faults) == 0 }
 
 // Trial compares a changed run with the unchanged one.
 type Trial struct {
@@ -59,10 +56,9 @@ type Trial struct {
 
 // Check is one expectation with the measured values.
 type Check struct {
-	Expect scenarios.Expect `json:"expect"`
-	Before float64          `json:"before"` // NaN if it was not measured
-	After  float64          `json:"after"`
-	Holds  bool             `json:"holds"`
+	Expect        scenarios.Expect
+	Before, After float64 // NaN if it was not measured
+	Holds         bool
 }
 
 // ExpectationsMet reports whether all expectations of the trial are met.
@@ -99,7 +95,7 @@ func (t *Trial) Helps() bool {
 
 // Missed reports whether the answer is wrong or the recommended change does not help.
 func (r *Row) Missed() bool {
-	return r.Err == nil && (r.Judged() && !r.Right() || r.Own.Made && !r.Own.Helps())
+	return r.Err == nil && (!r.Right() || r.Own.Made && !r.Own.Helps())
 }
 
 // Untrue reports whether the scenario contradicts its description: the remedy does not have its
@@ -109,12 +105,8 @@ func (r *Row) Untrue() bool {
 }
 
 // Surprising reports whether a row differs from the description in the library: it failed, is untrue,
-// is missed without a known gap, or is no longer missed although a gap is noted. It is false for a
-// row without a truth, unless the run failed.
+// is missed without a known gap, or is no longer missed although a gap is noted.
 func (r *Row) Surprising() bool {
-	if !r.Judged() {
-		return false
-	}
 	return r.Err != nil || r.Untrue() || r.Missed() != (r.Scenario.Gap != "")
 }
 
@@ -239,7 +231,7 @@ func describe(c *scenarios.Change) string {
 	return strings.Join(parts, ", ")
 }
 
-// answer summarizes a diagnosis and compares it with the truth, if there is one.
+// answer summarizes a diagnosis and compares it with the truth.
 func answer(truth *scenarios.Truth, d *engine.Diagnosis) Answer {
 	var a Answer
 	for i := range d.Findings {
@@ -254,9 +246,6 @@ func answer(truth *scenarios.Truth, d *engine.Diagnosis) Answer {
 		if rec.Kind == engine.KindFlag {
 			a.Advice = fmt.Sprintf("%s %s -> %s", rec.Flag, cmp.Or(rec.From, "?"), cmp.Or(rec.To, "left out"))
 		}
-	}
-	if len(truth.Outcomes) == 0 {
-		return a
 	}
 	wrong := func(format string, args ...any) { a.Faults = append(a.Faults, fmt.Sprintf(format, args...)) }
 	if !slices.Contains(truth.Outcomes, string(d.Outcome)) {
