@@ -32,7 +32,7 @@ func (w *World) Now() time.Duration { return w.now }
 
 // Launch starts a server now. The error is the server's refusal; the world then has no server.
 func (w *World) Launch(s *settings.Settings) error {
-	v, err := vllmsim.Start(s, nil, w.now, epoch.Add(w.now))
+	v, err := vllmsim.Start(s, w.now, epoch.Add(w.now))
 	if err != nil {
 		return err
 	}

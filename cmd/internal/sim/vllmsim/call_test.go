@@ -142,7 +142,7 @@ func TestConversationHitsItsOwnBlocks(t *testing.T) {
 
 func TestHealthAndRestart(t *testing.T) {
 	s := parsed(t, "--sim-startup-time", "45s")
-	one, err := Start(s, nil, 10*time.Second, epoch)
+	one, err := Start(s, 10*time.Second, epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestHealthAndRestart(t *testing.T) {
 		t.Errorf("a stopped server takes requests: %v", err)
 	}
 
-	two, err := Start(s, nil, 75*time.Second, epoch.Add(65*time.Second))
+	two, err := Start(s, 75*time.Second, epoch.Add(65*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestStartRefusesInVLLMsWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Start(s, nil, 0, epoch); err == nil {
+	if _, err := Start(s, 0, epoch); err == nil {
 		t.Error("70B in 16 bits starts on one L4")
 	}
 }

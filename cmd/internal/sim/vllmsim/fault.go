@@ -238,7 +238,7 @@ func (v *Server) halt() {
 		r.reports = nil
 	}
 	for _, f := range v.fronts {
-		f.deliveries = chunkQueue{}
+		f.deliveries = timequeue.Queue[chunk]{}
 	}
 }
 

@@ -374,7 +374,7 @@ func TestFaultsOfRanksThatAreNotThere(t *testing.T) {
 	}
 	s := parsed(t)
 	s.Faults = []settings.Fault{{Kind: "stall", Rank: 1}}
-	if _, err := Start(s, nil, 0, epoch); err == nil {
+	if _, err := Start(s, 0, epoch); err == nil {
 		t.Error("a server of one rank starts with a fault of its second")
 	}
 }

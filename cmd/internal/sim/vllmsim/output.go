@@ -13,7 +13,7 @@ import (
 // between; smaller chunks are closer to that than 128 messages at one instant.
 const chunkOutputs = 32
 
-// delivery is the report of one step while the API servers handle it. It owns its memory and is recycled.
+// delivery is the report of one step while the API servers handle it. It owns its memory.
 type delivery struct {
 	rank      *rank
 	report    core.Report
@@ -28,52 +28,17 @@ type delivery struct {
 
 // chunk is the part of a delivery that one API server handles at once: order[from:to].
 type chunk struct {
-	at       time.Duration
 	d        *delivery
 	from, to int
 }
 
-// chunkQueue is a ring of chunks in order of time.
-type chunkQueue struct {
-	ring []chunk // length is a power of two
-	head int
-	len  int
-}
-
-func (q *chunkQueue) next() time.Duration {
-	if q.len == 0 {
-		return never
-	}
-	return q.ring[q.head].at
-}
-
-func (q *chunkQueue) push(c chunk) {
-	if q.len == len(q.ring) {
-		grown := make([]chunk, max(16, 2*q.len))
-		for i := range q.len {
-			grown[i] = q.ring[(q.head+i)&(q.len-1)]
-		}
-		q.ring, q.head = grown, 0
-	}
-	q.ring[(q.head+q.len)&(len(q.ring)-1)] = c
-	q.len++
-}
-
-func (q *chunkQueue) pop() chunk {
-	c := q.ring[q.head]
-	q.ring[q.head] = chunk{}
-	q.head = (q.head + 1) & (len(q.ring) - 1)
-	q.len--
-	return c
-}
-
 // dispatch passes the report of a step to the API servers.
 func (v *Server) dispatch(r *rank, report *core.Report, now time.Duration) {
-	d := v.fresh()
-	d.rank = r
-	d.report = *report
-	d.outputs = append(d.outputs, report.Outputs...)
-	d.histories = slices.Grow(d.histories, len(d.outputs)) // pointers into it must hold
+	n := len(report.Outputs)
+	d := &delivery{
+		rank: r, report: *report, outputs: slices.Clone(report.Outputs), histories: make([]core.History, 0, n), // pointers into it must hold
+		requests: make([]*request, 0, n), sends: make([]bool, 0, n), order: make([]int32, 0, n),
+	}
 	for i := range d.outputs {
 		o := &d.outputs[i]
 		q := v.requests[o.ID]
@@ -112,7 +77,7 @@ func (v *Server) dispatch(r *rank, report *core.Report, now time.Duration) {
 		// No client waits for the report, but its gauges pass the same event loop.
 		f := v.fronts[0]
 		at := f.loop.add(now, v.costs.Delivery)
-		f.deliveries.push(chunk{at: at, d: d})
+		f.deliveries.Push(at, chunk{d: d})
 		d.chunks, d.report.Ended = 1, at
 	}
 }
@@ -136,13 +101,13 @@ func (v *Server) share(d *delivery, front int, f *front, now time.Duration) {
 			work += v.costs.Message
 		}
 		if len(d.order)-from == chunkOutputs {
-			f.deliveries.push(chunk{at: f.loop.add(now, work), d: d, from: from, to: len(d.order)})
+			f.deliveries.Push(f.loop.add(now, work), chunk{d, from, len(d.order)})
 			d.chunks++
 			from, work = len(d.order), 0
 		}
 	}
 	if len(d.order) > from {
-		f.deliveries.push(chunk{at: f.loop.add(now, work), d: d, from: from, to: len(d.order)})
+		f.deliveries.Push(f.loop.add(now, work), chunk{d, from, len(d.order)})
 		d.chunks++
 	}
 }
@@ -162,8 +127,8 @@ func (q *request) sendsMessage(o *core.Output, interval int) bool {
 	return true
 }
 
-// deliver sends the messages of a chunk.
-func (v *Server) deliver(c chunk) {
+// deliver sends the messages of a chunk at its time.
+func (v *Server) deliver(at time.Duration, c chunk) {
 	d := c.d
 	for _, i := range d.order[c.from:c.to] {
 		q := d.requests[i]
@@ -176,7 +141,7 @@ func (v *Server) deliver(c chunk) {
 			q.out = append(q.out, o.Token)
 		}
 		if d.sends[i] {
-			v.update(q, o, c.at)
+			v.update(q, o, at)
 		}
 	}
 	d.chunks--
@@ -255,24 +220,4 @@ func (v *Server) observe(d *delivery) {
 	if v.settings.LoRA {
 		v.book.Adapters(v.now-v.started, d.rank.engine.Adapters())
 	}
-	v.recycle(d)
-}
-
-func (v *Server) fresh() *delivery {
-	n := len(v.spare)
-	if n == 0 {
-		return &delivery{}
-	}
-	d := v.spare[n-1]
-	v.spare = v.spare[:n-1]
-	return d
-}
-
-func (v *Server) recycle(d *delivery) {
-	clear(d.requests)
-	*d = delivery{
-		outputs: d.outputs[:0], histories: d.histories[:0], requests: d.requests[:0],
-		sends: d.sends[:0], order: d.order[:0],
-	}
-	v.spare = append(v.spare, d)
 }

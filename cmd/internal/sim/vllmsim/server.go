@@ -49,30 +49,17 @@ type Server struct {
 	requests map[core.ID]*request // requests whose answer is not complete
 	lastID   core.ID
 	lengths  lognormal
-	spare    []*delivery
 }
 
-// Machine is the interface through which a clock drives a [Server]; tests implement a fake.
-type Machine interface {
-	Healthy() time.Duration
-	Dead() bool
-	Submit(now time.Duration, c Call, sink Sink) (core.ID, error)
-	Cancel(now time.Duration, id core.ID)
-	Next() (time.Duration, bool)
-	Advance(now time.Duration)
-	Page(buf []byte, now time.Duration) []byte
-	GPUs(now time.Duration) []perf.Reading
-}
-
-// Start starts a server at time now; start is the wall time of its process start. device is the content of
-// --sim-perf-file, nil for that of the settings. The error is the server's refusal, with vLLM's text.
-func Start(s *settings.Settings, device []byte, now time.Duration, start time.Time) (*Server, error) {
+// Start starts a server at time now; start is the wall time of its process start. The error is the server's
+// refusal, with vLLM's text.
+func Start(s *settings.Settings, now time.Duration, start time.Time) (*Server, error) {
 	for _, f := range s.Faults {
 		if err := s.CheckFault(f); err != nil {
 			return nil, err
 		}
 	}
-	machine, err := perf.New(s, device)
+	machine, err := perf.New(s)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +114,7 @@ func (v *Server) next() time.Duration {
 		at = min(at, r.ends, r.wakes)
 	}
 	for _, f := range v.fronts {
-		at = min(at, f.deliveries.next())
+		at = min(at, f.deliveries.Next())
 	}
 	return min(at, v.faults.next())
 }
@@ -168,9 +155,8 @@ func (v *Server) happen(at time.Duration) {
 		}
 	}
 	for _, f := range v.fronts {
-		if f.deliveries.next() <= at {
-			c := f.deliveries.pop()
-			v.deliver(c)
+		if f.deliveries.Next() <= at {
+			v.deliver(f.deliveries.Pop())
 			return
 		}
 	}

@@ -29,7 +29,7 @@ func parsed(t testing.TB, args ...string) *settings.Settings {
 
 func start(t testing.TB, s *settings.Settings) *Server {
 	t.Helper()
-	v, err := Start(s, nil, 0, epoch)
+	v, err := Start(s, 0, epoch)
 	if err != nil {
 		t.Fatal(err)
 	}

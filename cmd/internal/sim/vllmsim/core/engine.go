@@ -29,12 +29,10 @@ type Engine struct {
 	began   time.Duration
 	lastNum uint64 // number of the last batch that Begin returned
 
-	ends     []Output    // ends without a token, for the next report
-	ended    []*sequence // sequences that the next Begin recycles
+	ends     []Output // ends without a token, for the next report
 	outputs  []Output
 	hits     []int32     // result of the current lookup
 	setAside []*sequence // blocked in the current pass over waiting requests
-	spare    []*sequence // recycled
 
 	preemptions  int
 	queries, hit int
@@ -84,8 +82,7 @@ func (e *Engine) Submit(r Request) {
 	if e.byID[r.ID] != nil {
 		panic(fmt.Sprintf("core: request %d is submitted twice", r.ID))
 	}
-	s := e.fresh()
-	s.begin(&r, &e.config)
+	s := newSequence(&r, &e.config)
 	s.adapter = e.adapter(r.Adapter)
 	e.byID[r.ID] = s
 	e.arrivals = append(e.arrivals, s)
@@ -109,8 +106,6 @@ func (e *Engine) Begin(now time.Duration) (Batch, bool) {
 	if e.inStep {
 		panic("core: Begin before the Complete of the step before")
 	}
-	e.spare = append(e.spare, e.ended...)
-	e.ended = e.ended[:0]
 	e.admitArrivals(now)
 	e.applyAborts()
 	if e.ahead {
@@ -218,9 +213,6 @@ func (e *Engine) applyAborts() {
 func (e *Engine) end(s *sequence, why Reason) {
 	e.finish(s)
 	e.ends = append(e.ends, Output{ID: s.req.ID, Finish: why, History: &s.history})
-	if s.inFlight == 0 {
-		e.ended = append(e.ended, s)
-	}
 }
 
 // finish frees the blocks of a request and removes it from its queue.

@@ -9,15 +9,8 @@ func (e *Engine) sample(p *plan, now time.Duration) int {
 	computedPrompt := 0
 	gone := false
 	for i, s := range p.seqs {
-		s.inFlight--
-		if s.status == finished {
-			// The request was aborted or stopped after this step was scheduled.
-			if s.inFlight == 0 {
-				e.ended = append(e.ended, s)
-			}
-			continue
-		}
-		if !p.work[i].Samples {
+		// A request may have been aborted or stopped after this step was scheduled.
+		if s.status == finished || !p.work[i].Samples {
 			continue
 		}
 		l := &s.history
@@ -46,9 +39,6 @@ func (e *Engine) sample(p *plan, now time.Duration) int {
 		if o.Finish = e.ending(s); o.Finish != NotFinished {
 			gone = gone || s.status == running
 			e.finish(s)
-			if s.inFlight == 0 {
-				e.ended = append(e.ended, s)
-			}
 		}
 		e.outputs = append(e.outputs, o)
 	}

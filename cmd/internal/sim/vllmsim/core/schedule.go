@@ -128,7 +128,6 @@ func (e *Engine) assign(p *plan, s *sequence, n int) {
 		Adapter: s.req.Adapter,
 	}
 	s.computed += n
-	s.inFlight++
 	if s.computed >= s.tokens+s.pending {
 		w.Samples = true
 		if e.config.AsyncScheduling {

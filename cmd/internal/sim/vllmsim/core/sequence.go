@@ -22,7 +22,6 @@ type sequence struct {
 	room     int // tokens that fit in its blocks
 	hashAt   int // tokens at which the next block is full and can be cached
 	lastAt   int // maximum tokens, including sampled ones, by MaxTokens
-	inFlight int // scheduled batches with this request that are not completed
 	status   status
 	adapter  int32
 	// prefillEnd is the number of tokens at its last admission: tokens before it are prefill or
@@ -43,12 +42,9 @@ type sequence struct {
 	prev, next *sequence // in its queue
 }
 
-// begin initializes a sequence for a new request; it keeps the slices of an earlier one.
-func (s *sequence) begin(r *Request, c *Config) {
-	*s = sequence{
-		blocks: s.blocks[:0],
-		hashes: s.hashes[:0],
-		out:    s.out[:0],
+// newSequence returns the sequence of a new request.
+func newSequence(r *Request, c *Config) *sequence {
+	s := &sequence{
 		req:    *r,
 		tokens: len(r.Prompt),
 		lastAt: len(r.Prompt) + r.MaxTokens,
@@ -64,17 +60,6 @@ func (s *sequence) begin(r *Request, c *Config) {
 	if r.StopAfter > 0 {
 		s.stopAt = max(r.StopAfter, r.MinTokens)
 	}
-}
-
-// fresh returns a new or recycled sequence.
-func (e *Engine) fresh() *sequence {
-	n := len(e.spare)
-	if n == 0 {
-		return &sequence{}
-	}
-	s := e.spare[n-1]
-	e.spare[n-1] = nil
-	e.spare = e.spare[:n-1]
 	return s
 }
 
@@ -208,6 +193,5 @@ func (p *plan) drop(s *sequence) int {
 	p.work = slices.Delete(p.work, i, i+1)
 	p.seqs = slices.Delete(p.seqs, i, i+1)
 	p.tokens -= n
-	s.inFlight--
 	return n
 }

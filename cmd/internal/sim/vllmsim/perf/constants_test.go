@@ -1,28 +1,10 @@
 package perf
 
-// Constant is one number of the model, as a machine uses it.
-type Constant struct {
-	Name   string
-	Value  float64
-	Unit   string // "1" for a ratio
-	Origin Origin
-	Note   string
-}
-
-// Constants lists every constant of the machine with its origin.
-func (m *Machine) Constants() []Constant {
-	out := make([]Constant, 0, len(specs))
+// Constants returns the values of all constants of the machine by name.
+func (m *Machine) Constants() map[string]float64 {
+	out := map[string]float64{}
 	for _, s := range specs {
-		k := Constant{Name: s.name, Value: *s.field(&m.c), Unit: s.unit, Origin: s.origin, Note: s.note}
-		if m.cpu {
-			k.Origin = Assumed
-		}
-		for _, g := range m.given {
-			if g.Name == s.name {
-				k.Origin = DeviceFile
-			}
-		}
-		out = append(out, k)
+		out[s.name] = *s.field(&m.c)
 	}
 	return out
 }

@@ -15,7 +15,6 @@ import (
 func FuzzDeviceFile(f *testing.F) {
 
 	f.Add([]byte("constants: {step_seconds: 10, noise: 0.2, gemm_mfu: 0.001}"))
-	f.Add([]byte("table: [{context: 1, batch: 1, ms: 1e-6}]"))
 	f.Add([]byte("gpu: {name: X, vendor: cpu, vram_gib: 24, mem_bandwidth_gb_s: 1e-6, fp32_tflops: 1e-6}"))
 	f.Add([]byte("constants: {power_limit_w: 0.001, idle_power: 1, tensor_power: 2, activation_copies: 0, load_bytes_per_second: 1}"))
 
@@ -32,7 +31,7 @@ func FuzzDeviceFile(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m, err := perf.New(s, nil)
+		m, err := perf.New(s)
 		if err != nil {
 			return
 		}

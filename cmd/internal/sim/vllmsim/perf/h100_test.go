@@ -1,15 +1,13 @@
 package perf_test
 
 import (
-	"container/heap"
+	"cmp"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 // bench is `vllm bench serve --dataset-name random --max-concurrency c
@@ -29,24 +27,10 @@ type result struct {
 	elapsed                    time.Duration
 }
 
-// sends is requests on their way to the engine, by time.
-type sends []send
-
+// send is a request on its way to the engine.
 type send struct {
 	at  time.Duration
 	req core.Request
-}
-
-func (s sends) Len() int { return len(s) }
-func (s sends) Less(i, j int) bool {
-	return s[i].at < s[j].at || s[i].at == s[j].at && s[i].req.ID < s[j].req.ID
-}
-func (s sends) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s *sends) Push(x any)   { *s = append(*s, x.(send)) }
-func (s *sends) Pop() any {
-	last := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return last
 }
 
 // simulated drives one engine by the machine's step times.
@@ -60,26 +44,16 @@ type simulated struct {
 
 func newSimulated(t testing.TB, argv string, blocks int) *simulated {
 	t.Helper()
-	s, err := settings.Parse(strings.Fields(argv), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := perf.New(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, s := machine(t, argv)
 	z, err := m.Size()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if blocks == 0 {
-		blocks = z.NumBlocks
-	}
-	return &simulated{engine: core.NewEngine(s.Core(blocks, 0)), machine: m, noise: m.NewNoise(0)}
+	return &simulated{engine: core.NewEngine(s.Core(cmp.Or(blocks, z.NumBlocks), 0)), machine: m, noise: m.NewNoise(0)}
 }
 
 func (v *simulated) run(b bench) result {
-	var queue sends
+	var queue []send // in order of time
 	sent := map[core.ID]time.Duration{}
 	started, issued, tokens := v.now, 0, 0
 	lengths := rand.New(rand.NewPCG(1, 2))
@@ -99,7 +73,7 @@ func (v *simulated) run(b bench) result {
 		issued++
 		v.nextID++
 		sent[v.nextID] = at
-		heap.Push(&queue, send{at + b.overhead, core.Request{ID: v.nextID, Arrival: at + b.overhead, Prompt: prompt, MaxTokens: out}})
+		queue = append(queue, send{at + b.overhead, core.Request{ID: v.nextID, Arrival: at + b.overhead, Prompt: prompt, MaxTokens: out}})
 	}
 	for range b.clients {
 		issue(v.now)
@@ -109,7 +83,8 @@ func (v *simulated) run(b bench) result {
 	finished, gapCount := 0, 0
 	for finished < b.requests {
 		for len(queue) > 0 && queue[0].at <= v.now {
-			v.engine.Submit(heap.Pop(&queue).(send).req)
+			v.engine.Submit(queue[0].req)
+			queue = queue[1:]
 		}
 		batch, ok := v.engine.Begin(v.now)
 		if !ok {

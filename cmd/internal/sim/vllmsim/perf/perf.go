@@ -15,11 +15,9 @@ import (
 // Machine is a model on a number of simulated GPUs. It is immutable and safe for
 // concurrent use.
 type Machine struct {
-	s     *settings.Settings
-	c     constants
-	given []device.Constant
-	table device.Table
-	cpu   bool
+	s   *settings.Settings
+	c   constants
+	cpu bool
 
 	peak       float64 // FLOP/s of the units that multiply activations
 	lowPeak    float64 // FLOP/s of the units of the linear layers
@@ -48,24 +46,20 @@ type Machine struct {
 	sampler    float64 // seconds for one sampled row
 }
 
-// New returns the step-time model of one data-parallel rank. file is the content of --sim-perf-file; nil means
-// that of the settings. The error is a problem in that file, or a peak that is unknown.
-func New(s *settings.Settings, file []byte) (*Machine, error) {
-	if file == nil {
-		file = s.Device
-	}
+// New returns the step-time model of one data-parallel rank. The error is a problem in the device file, or a peak
+// that is unknown.
+func New(s *settings.Settings) (*Machine, error) {
 	m := &Machine{s: s, tp: float64(s.TensorParallel), cpu: s.GPU.Vendor == "cpu"}
 	m.c = defaults(m.cpu)
-	if file != nil {
+	if s.Device != nil {
 		name := cmp.Or(s.PerfFile, "device file")
-		d, err := device.Parse(file, name)
+		d, err := device.Parse(s.Device, name)
 		if err != nil {
 			return nil, err
 		}
 		if err := m.c.override(name, d.Constants); err != nil {
 			return nil, err
 		}
-		m.given, m.table = d.Constants, d.Table
 	}
 	m.peak = peak(s.GPU, s.ComputeDType)
 	m.lowPeak = peak(s.GPU, s.LinearDType)

@@ -15,7 +15,7 @@ func machine(t testing.TB, argv string) (*perf.Machine, *settings.Settings) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := perf.New(s, nil)
+	m, err := perf.New(s)
 	if err != nil {
 		t.Fatal(err)
 	}

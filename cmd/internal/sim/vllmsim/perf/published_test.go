@@ -47,7 +47,7 @@ func TestPublished(t *testing.T) {
 			continue
 		}
 		seen[key] = true
-		m, err := perf.New(s, nil)
+		m, err := perf.New(s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,7 +48,7 @@ func TestNamedLengthStarts(t *testing.T) {
 		t.Errorf("the named length %s does not start: %v", length, err)
 	}
 	s.MaxModelLen += s.BlockSize
-	longer, err := perf.New(s, nil)
+	longer, err := perf.New(s)
 	if err != nil {
 		t.Fatal(err)
 	}

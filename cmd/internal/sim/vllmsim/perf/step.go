@@ -53,11 +53,7 @@ func (m *Machine) Step(b *core.Batch) Breakdown {
 	if l.rows == 0 {
 		return Breakdown{Clock: 1}
 	}
-	d := m.time(&l)
-	if len(m.table.Seconds) > 0 && l.decodes > 0 {
-		m.measured(&d, &l)
-	}
-	return d
+	return m.time(&l)
 }
 
 // chunk adds a request with several new tokens: the larger of the times for causal attention over a square and
@@ -187,25 +183,4 @@ func (m *Machine) power(busy, memory, tensor float64) float64 {
 	idle := m.c.idlePower * m.powerW
 	share := m.c.busyPower*busy + m.c.memoryPower*memory + m.c.tensorPower*tensor
 	return idle + (m.powerW-idle)*share
-}
-
-// measured replaces the decode part of a step with the device file's table; the modelled time of prompts in the
-// same step is kept.
-func (m *Machine) measured(d *Breakdown, l *load) {
-	alone := load{rows: l.decodes, samples: l.decodes, sequences: l.decodes, decodes: l.decodes, context: l.context}
-	model := m.time(&alone)
-	seconds := interpolate(&m.table, float64(l.context)/float64(l.decodes), float64(l.decodes))
-	by := seconds - model.Total
-	d.Total = max(d.Total+by, d.Total-model.Total+seconds/2)
-	d.Fixed = d.Total - d.Linear - d.DecodeAttn - d.PrefillAttn - d.Communication
-	if d.Fixed < 0 {
-		// The kernels were faster than modelled: scale them to the measured time.
-		f := d.Total / (d.Total - d.Fixed)
-		d.Linear *= f
-		d.DecodeAttn *= f
-		d.PrefillAttn *= f
-		d.Communication *= f
-		d.Fixed = 0
-	}
-	d.Busy = min(max(d.Busy+by, 0), d.Total)
 }

@@ -86,7 +86,7 @@ func listen(address string) (net.Listener, error) {
 // start starts a server. The caller holds mu, or has the only reference to h.
 func (h *Host) start(s *settings.Settings) error {
 	own := *s // the caller may change s
-	server, err := vllmsim.Start(&own, own.Device, h.clock.now(), time.Now())
+	server, err := vllmsim.Start(&own, h.clock.now(), time.Now())
 	if err != nil {
 		return err
 	}

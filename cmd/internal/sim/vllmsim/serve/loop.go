@@ -7,13 +7,21 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 // machine is a [vllmsim.Server]; tests implement a fake.
 type machine interface {
-	vllmsim.Machine
+	Healthy() time.Duration
+	Dead() bool
+	Submit(now time.Duration, c vllmsim.Call, sink vllmsim.Sink) (core.ID, error)
+	Cancel(now time.Duration, id core.ID)
+	Next() (time.Duration, bool)
+	Advance(now time.Duration)
+	Page(buf []byte, now time.Duration) []byte
+	GPUs(now time.Duration) []perf.Reading
 	Inject(now time.Duration, f settings.Fault) error
 	Sizing() perf.Sizing
 	HTTP(method, handler string, status int)

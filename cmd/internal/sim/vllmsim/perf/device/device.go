@@ -1,6 +1,5 @@
 // Package device reads the file that describes a simulated accelerator
-// (--sim-perf-file): the GPU itself, constants of the step-time model, and
-// measured step times. Package perf defines which constants exist and what they do.
+// (--sim-perf-file): the GPU itself, and constants of the step-time model. Package perf defines which constants exist and what they do.
 package device
 
 import (
@@ -27,7 +26,6 @@ const MaxBytes = 1 << 20
 type Description struct {
 	GPU       *catalog.GPU // nil if the file describes none
 	Constants []Constant   // in the order of the file
-	Table     Table
 }
 
 // Constant is one override of a constant of the step-time model.
@@ -37,24 +35,9 @@ type Constant struct {
 	Line  int
 }
 
-// Table is a table of measured decode step times, with every combination of its contexts and batches. It may
-// be empty.
-type Table struct {
-	Contexts []int     // mean tokens of context per sequence, ascending
-	Batches  []int     // sequences, ascending
-	Seconds  []float64 // of Contexts[i] and Batches[j] at i*len(Batches)+j
-}
-
 type file struct {
 	GPU       *catalog.GPU `yaml:"gpu"`
 	Constants yaml.Node    `yaml:"constants"`
-	Table     []point      `yaml:"table"`
-}
-
-type point struct {
-	Context int     `yaml:"context"`
-	Batch   int     `yaml:"batch"`
-	Ms      float64 `yaml:"ms"`
 }
 
 // Parse parses a device file. Errors are one line: "NAME:LINE: problem".
@@ -74,7 +57,7 @@ func parse(data []byte) (Description, error) {
 	dec.KnownFields(true)
 	var f file
 	if err := dec.Decode(&f); errors.Is(err, io.EOF) {
-		return Description{}, errors.New(`empty: expected "gpu", "constants" or "table"`)
+		return Description{}, errors.New(`empty: expected "gpu" or "constants"`)
 	} else if err != nil {
 		return Description{}, err
 	}
@@ -92,8 +75,7 @@ func parse(data []byte) (Description, error) {
 	if d.Constants, err = constants(&f.Constants); err != nil {
 		return Description{}, err
 	}
-	d.Table, err = table(f.Table)
-	return d, err
+	return d, nil
 }
 
 // check completes a GPU and returns an error if a value that the model needs is missing or invalid. It rejects
@@ -156,35 +138,6 @@ func constants(node *yaml.Node) ([]Constant, error) {
 		all = append(all, c)
 	}
 	return all, nil
-}
-
-func table(points []point) (Table, error) {
-	var t Table
-	for i, p := range points {
-		if p.Context < 1 || p.Batch < 1 || !(p.Ms >= 1e-6 && p.Ms <= 1e9) {
-			return Table{}, fmt.Errorf("table: entry %d needs context and batch of at least 1, and ms from 1e-6 to 1e9", i+1)
-		}
-		t.Contexts = append(t.Contexts, p.Context)
-		t.Batches = append(t.Batches, p.Batch)
-	}
-	slices.Sort(t.Contexts)
-	slices.Sort(t.Batches)
-	t.Contexts, t.Batches = slices.Compact(t.Contexts), slices.Compact(t.Batches)
-	if pairs := len(t.Contexts) * len(t.Batches); pairs > len(points) {
-		return Table{}, fmt.Errorf("table: %d contexts and %d batches need %d entries, there are %d: every context needs every batch",
-			len(t.Contexts), len(t.Batches), pairs, len(points))
-	}
-	t.Seconds = make([]float64, len(t.Contexts)*len(t.Batches))
-	for _, p := range points {
-		i, _ := slices.BinarySearch(t.Contexts, p.Context)
-		j, _ := slices.BinarySearch(t.Batches, p.Batch)
-		at := &t.Seconds[i*len(t.Batches)+j]
-		if *at != 0 {
-			return Table{}, fmt.Errorf("table: context %d with batch %d is given twice", p.Context, p.Batch)
-		}
-		*at = p.Ms / 1e3
-	}
-	return t, nil
 }
 
 type lineError struct {
