@@ -89,8 +89,8 @@ func TestStreams(t *testing.T) {
 func TestWholeAnswers(t *testing.T) {
 	three, four := strings.Join(words(3), ""), strings.Join(words(4), "")
 	const tail = `,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}`
-	choice := func(i, text, finish string) string {
-		return `{"index":` + i + `,"text":"` + text + `","logprobs":null,"finish_reason":"` + finish + `","stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}`
+	choice := func(text, finish string) string {
+		return `{"index":0,"text":"` + text + `","logprobs":null,"finish_reason":"` + finish + `","stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}`
 	}
 	whole := func(choices, usage string) string {
 		return `{"id":"cmpl-ID","object":"text_completion","created":0,"model":"model","choices":[` + choices +
@@ -101,19 +101,11 @@ func TestWholeAnswers(t *testing.T) {
 	}{
 		{
 			"completion", "/v1/completions", `{"prompt":"one two three","max_tokens":3}`,
-			whole(choice("0", three, "length"), `{"prompt_tokens":3,"total_tokens":6,"completion_tokens":3,"prompt_tokens_details":null,"completion_tokens_details":null}`),
+			whole(choice(three, "length"), `{"prompt_tokens":3,"total_tokens":6,"completion_tokens":3,"prompt_tokens_details":null,"completion_tokens_details":null}`),
 		},
 		{
 			"token ids", "/v1/completions", `{"prompt":[40000,40001],"max_tokens":3}`,
-			whole(choice("0", three, "length"), `{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,"prompt_tokens_details":null,"completion_tokens_details":null}`),
-		},
-		{
-			"several prompts", "/v1/completions", `{"prompt":["one","two three"],"max_tokens":3}`,
-			whole(choice("0", three, "length")+","+choice("1", three, "length"), `{"prompt_tokens":3,"total_tokens":9,"completion_tokens":6,"prompt_tokens_details":null,"completion_tokens_details":null}`),
-		},
-		{
-			"several lists of token ids", "/v1/completions", `{"prompt":[[1,2],[3]],"max_tokens":3}`,
-			whole(choice("0", three, "length")+","+choice("1", three, "length"), `{"prompt_tokens":3,"total_tokens":9,"completion_tokens":6,"prompt_tokens_details":null,"completion_tokens_details":null}`),
+			whole(choice(three, "length"), `{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,"prompt_tokens_details":null,"completion_tokens_details":null}`),
 		},
 		{
 			"chat that ends by itself", "/v1/chat/completions", `{"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}`,

@@ -22,7 +22,7 @@ func (f *incarnation) chat(w http.ResponseWriter, r *http.Request) *refusal {
 	if refused != nil {
 		return refused
 	}
-	return f.generate(w, r, &p, true, []vllmsim.Call{{Prompt: prompt}})
+	return f.generate(w, r, &p, true, vllmsim.Call{Prompt: prompt})
 }
 
 // message is one turn of a chat.

@@ -29,9 +29,9 @@ func (f *incarnation) served(name string) string {
 	return f.settings.Served[0]
 }
 
-// generate submits each of a request's prompts as a call and writes the answer. It returns a refusal that the
-// server has not counted.
-func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params, chat bool, calls []vllmsim.Call) *refusal {
+// generate submits a request's prompt as a call and writes the answer. It returns a refusal that the server has not
+// counted.
+func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params, chat bool, c vllmsim.Call) *refusal {
 	if refused := f.lookup(p.model); refused != nil {
 		return refused
 	}
@@ -40,13 +40,10 @@ func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params
 		id = "chatcmpl-"
 	}
 	id += f.requestID()
-	s := newStream(newForm(chat, p, id, time.Now().Unix(), f.served(p.model), f.fingerprint, f.details), len(calls))
-	for i := range calls {
-		c := &calls[i]
-		c.Model, c.Path, c.Once = p.model, r.URL.Path, !p.stream
-		c.MaxTokens, c.MinTokens, c.IgnoreEOS, c.Priority, c.Salt = p.maxTokens, p.minTokens, p.ignoreEOS, p.priority, p.salt
-	}
-	refused, err := f.submit(r.Context(), s, calls)
+	s := newStream(newForm(chat, p, id, time.Now().Unix(), f.served(p.model), f.fingerprint, f.details))
+	c.Model, c.Path, c.Once = p.model, r.URL.Path, !p.stream
+	c.MaxTokens, c.MinTokens, c.IgnoreEOS, c.Priority, c.Salt = p.maxTokens, p.minTokens, p.ignoreEOS, p.priority, p.salt
+	refused, err := f.submit(r.Context(), s, c)
 	if err == nil && refused != nil {
 		refused.write(w)
 		return nil
@@ -65,21 +62,11 @@ func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params
 	return nil
 }
 
-// submit submits the calls to the server, all of them or none. An error means that there is no HTTP answer.
-func (f *incarnation) submit(ctx context.Context, s *stream, calls []vllmsim.Call) (*refusal, error) {
+// submit submits a call to the server. An error means that there is no HTTP answer.
+func (f *incarnation) submit(ctx context.Context, s *stream, c vllmsim.Call) (*refusal, error) {
 	var refused error
 	err := f.do(ctx, func(now time.Duration) {
-		for i := range calls {
-			name, err := f.m.Submit(now, calls[i], func(u vllmsim.Update) { s.add(f.loop, i, u) })
-			if err != nil {
-				refused = err
-				for j := range i {
-					f.m.Cancel(now, s.choices[j].id)
-				}
-				return
-			}
-			s.choices[i].id = name
-		}
+		s.id, refused = f.m.Submit(now, c, func(u vllmsim.Update) { s.add(f.loop, u) })
 	})
 	switch {
 	case err != nil:
@@ -103,9 +90,5 @@ func refusalOf(err error) *refusal {
 
 // cancel reports to the server that a request's client went away.
 func (f *incarnation) cancel(s *stream) {
-	_ = f.post(context.Background(), func(now time.Duration) {
-		for _, name := range s.ids() {
-			f.m.Cancel(now, name)
-		}
-	})
+	_ = f.post(context.Background(), func(now time.Duration) { f.m.Cancel(now, s.id) })
 }

@@ -49,7 +49,7 @@ func TestDisconnect(t *testing.T) {
 	}{
 		{"within a stream", `{"prompt":"x","max_tokens":100000,"stream":true}`, false},
 		{"before the first token", `{"prompt":"x","stream":true}`, true},
-		{"without streaming", `{"prompt":["x","y"],"max_tokens":100000}`, false},
+		{"without streaming", `{"prompt":"x","max_tokens":100000}`, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := newFake()
@@ -58,9 +58,6 @@ func TestDisconnect(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := begin(ctx, t, h, tt.body)
 			<-m.submitted
-			if strings.Contains(tt.body, `"y"`) {
-				<-m.submitted
-			}
 			cancel()
 			if err := <-done; !errors.Is(err, context.Canceled) {
 				t.Errorf("the client got %v", err)
@@ -68,34 +65,8 @@ func TestDisconnect(t *testing.T) {
 			if id := <-m.cancelled; id != 1 {
 				t.Errorf("request %d was cancelled, want 1", id)
 			}
-			if strings.Contains(tt.body, `"y"`) {
-				if id := <-m.cancelled; id != 2 {
-					t.Errorf("request %d was cancelled, want 2", id)
-				}
-			}
 		})
 	}
-}
-
-// If one prompt is refused, those before it are cancelled.
-func TestAllPromptsOrNone(t *testing.T) {
-	m := &refusesSecond{fakeMachine: newFake()}
-	h := host(t, m, fakeSettings())
-	if got := ask(t, h, "POST", "/v1/completions", `{"prompt":["x","y"]}`); got.status != 400 || !strings.Contains(got.body, "too long") {
-		t.Errorf("status %d, %s", got.status, got.body)
-	}
-	if id := <-m.cancelled; id != 1 {
-		t.Errorf("request %d was cancelled, want 1", id)
-	}
-}
-
-type refusesSecond struct{ *fakeMachine }
-
-func (m *refusesSecond) Submit(now time.Duration, c vllmsim.Call, sink vllmsim.Sink) (core.ID, error) {
-	if m.last == 1 {
-		return 0, &vllmsim.Refusal{Status: 400, Type: "BadRequestError", Message: "too long"}
-	}
-	return m.fakeMachine.Submit(now, c, sink)
 }
 
 // The port is closed until the server is up.
