@@ -139,38 +139,6 @@ func TestStreamInterval(t *testing.T) {
 	}
 }
 
-func TestCancel(t *testing.T) {
-	v := start(t, parsed(t))
-	h := v.Healthy()
-	got, id := submit(t, v, h, Call{Prompt: prompt(1000, 1), MaxTokens: 4000, IgnoreEOS: true})
-	other, _ := submit(t, v, h, Call{Prompt: prompt(10, 2), MaxTokens: 4000, IgnoreEOS: true})
-	run(v, h+3*time.Second)
-	before := scrape(t, v, h+3*time.Second)["vllm:kv_cache_usage_perc"]
-	v.Cancel(h+3*time.Second, id)
-	n := got.updates
-	run(v, h+3*time.Second+200*time.Millisecond)
-	after := scrape(t, v, h+3*time.Second+200*time.Millisecond)
-	if got.updates != n {
-		t.Error("a client that went away still gets updates")
-	}
-	if after["vllm:num_requests_running"] != 1 || after["vllm:kv_cache_usage_perc"] > before/2 {
-		t.Errorf("after the cancellation %v run, usage %.4f of %.4f before", after["vllm:num_requests_running"], after["vllm:kv_cache_usage_perc"], before)
-	}
-	v.Cancel(h+4*time.Second, id)
-	v.Cancel(h+4*time.Second, 12345)
-	drain(t, v)
-	page := scrape(t, v, v.now)
-	if page["vllm:request_success_total"] != 1 || page["vllm:request_success_total{abort}"] != 0 {
-		t.Errorf("%v successes, want the one that finished", page["vllm:request_success_total"])
-	}
-	if page["http_requests_total"] != 2 {
-		t.Errorf("%v HTTP answers, want 2", page["http_requests_total"])
-	}
-	if other.tokens != 4000 {
-		t.Errorf("the other got %d tokens", other.tokens)
-	}
-}
-
 // TestCancelAtEveryStage cancels one of two equal requests a moment later each
 // time, from before its arrival to after its end.
 func TestCancelAtEveryStage(t *testing.T) {

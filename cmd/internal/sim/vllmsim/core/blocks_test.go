@@ -1,30 +1,10 @@
 package core
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestNullBlockIsNeverUsed(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, c Config) {
-		c.NumBlocks = 5
-		b := newBench(t, c)
-		b.add(1, words(1, 16), 1) // exactly the four usable blocks
-		b.begin()
-		if got := b.e.running[0].blocks; slices.Contains(got, 0) || len(got) != 4 {
-			t.Errorf("blocks %v, want four without the null block", got)
-		}
-		if u := b.e.State().KVUsage; u != 1 {
-			t.Errorf("usage %v, want 1: the null block is no part of the pool", u)
-		}
-		b.complete()
-		if u := b.e.State().KVUsage; u != 0 {
-			t.Errorf("usage %v after the end, want 0 although blocks are cached", u)
-		}
-	})
-}
 
 // Fact 21, and 19 for what is cached: of a finished request of 3 full blocks and a
 // partial one, the partial block is reused first by New, and the last by Old.
@@ -49,43 +29,6 @@ func TestFreeOrder(t *testing.T) {
 	}
 }
 
-func TestWhollyCachedPromptComputesItsLastBlock(t *testing.T) {
-	for _, tt := range []struct{ prompt, cached int }{{12, 8}, {13, 12}, {4, 0}, {3, 0}} {
-		b := newBench(t, small())
-		b.add(1, words(1, tt.prompt), 1)
-		b.drain()
-		b.add(2, words(1, tt.prompt), 1)
-		r := b.wantRows([2]int{2, tt.prompt - tt.cached})
-		if r.PrefixHits != tt.cached || r.PrefixQueries != tt.prompt || r.Outputs[0].History.CachedTokens != tt.cached {
-			t.Errorf("prompt of %d: %d hits of %d, %d cached; want %d", tt.prompt, r.PrefixHits, r.PrefixQueries, r.Outputs[0].History.CachedTokens, tt.cached)
-		}
-	}
-}
-
-func TestEqualBlocksAreNotMerged(t *testing.T) {
-	b := newBench(t, small())
-	b.add(1, words(1, 4), 8)
-	b.wantRows([2]int{1, 4})
-	b.add(2, words(1, 4), 8) // recomputes its only block, which the first holds
-	b.begin()
-	one, two := b.e.running[0].blocks[0], b.e.running[1].blocks[0]
-	if one == two || b.e.pool.hash[one] != b.e.pool.hash[two] {
-		t.Errorf("blocks %d and %d, want two of equal content", one, two)
-	}
-	b.complete()
-	b.drain()
-}
-
-// Fact 20.
-func TestHitWithinTheStepThatComputes(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, c Config) {
-		b := newBench(t, c)
-		b.add(1, words(1, 21), 4)
-		b.add(2, words(1, 21), 4)
-		b.wantRows([2]int{1, 21}, [2]int{2, 1})
-	})
-}
-
 func TestGeneratedTokensAreCached(t *testing.T) {
 	for _, async := range []bool{false, true} {
 		c := small()
@@ -103,19 +46,6 @@ func TestGeneratedTokensAreCached(t *testing.T) {
 		// full: 12 of 19 are found.
 		if r := b.wantRows([2]int{2, 7}); r.PrefixHits != 12 {
 			t.Errorf("async %v: %d hits, want 12", async, r.PrefixHits)
-		}
-	}
-}
-
-func TestAdaptersAndSaltsShareNothing(t *testing.T) {
-	b := newBench(t, small())
-	b.add(1, words(1, 13), 1)
-	b.drain()
-	for id, r := range []Request{{Adapter: "a"}, {Salt: 1}, {Adapter: "a", Salt: 1}} {
-		r.ID, r.Prompt, r.MaxTokens = ID(id+2), words(1, 13), 1
-		b.submit(r)
-		if r := b.wantRows([2]int{id + 2, 13}); r.PrefixHits != 0 {
-			t.Errorf("request %d: %d hits", id+2, r.PrefixHits)
 		}
 	}
 }
@@ -179,47 +109,5 @@ func TestReservationOfTheWholeSequence(t *testing.T) {
 			t.Errorf("%s: %d running, want %d", tt.name, got, tt.running)
 		}
 		b.complete()
-	}
-}
-
-// Fact 21: a cached block that nobody holds is free until it is found.
-func TestFoundBlocksUseUpCapacity(t *testing.T) {
-	c := small()
-	c.NumBlocks = 9
-	b := newBench(t, c)
-	b.add(1, words(1, 16), 1)
-	b.drain()                 // leaves 4 cached blocks, all free
-	b.add(2, words(2, 16), 9) // takes the 4 others
-	b.wantRows([2]int{2, 16})
-	b.add(3, words(1, 20), 1) // finds 4, needs 1: 5 of 4
-	if r := b.wantRows([2]int{2, 1}); r.WaitingCapacity != 1 {
-		t.Errorf("%d waiting: the found blocks were counted as held already", r.WaitingCapacity)
-	}
-}
-
-func TestWatermarkSparesTheFirst(t *testing.T) {
-	c := small()
-	c.NumBlocks, c.Watermark = 11, 0.5
-	b := newBench(t, c)
-	b.add(1, words(1, 32), 1) // 8 of 10: allowed as nothing runs
-	b.wantRows([2]int{1, 32})
-	b.add(2, words(2, 12), 4)
-	b.add(3, words(3, 12), 4)
-	// 3 + 3 of 10 leave 4 free, below the watermark of 5.
-	if r := b.wantRows([2]int{2, 12}); r.WaitingCapacity != 1 {
-		t.Errorf("%d waiting, want 1", r.WaitingCapacity)
-	}
-}
-
-func TestHashOfABlockDoesNotDependOnWhatIsPrompt(t *testing.T) {
-	all := words(3, 12)
-	whole := sequence{req: Request{Prompt: all}}
-	for cut := range len(all) {
-		s := sequence{req: Request{Prompt: all[:cut]}, out: all[cut:]}
-		for i := range 3 {
-			if s.hash(i, 4) != whole.hash(i, 4) {
-				t.Errorf("block %d differs where %d tokens are the prompt", i, cut)
-			}
-		}
 	}
 }

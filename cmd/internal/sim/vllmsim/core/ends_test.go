@@ -4,81 +4,9 @@ import (
 	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// Fact 13.
-func TestEnds(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		r      Request
-		tokens int
-		why    Reason
-	}{
-		{"max_tokens", Request{Prompt: words(1, 5), MaxTokens: 7}, 7, Length},
-		{"one token", Request{Prompt: words(1, 5), MaxTokens: 1}, 1, Length},
-		{"stop", Request{Prompt: words(1, 5), MaxTokens: 7, StopAfter: 3}, 3, Stop},
-		{"stop and length at once", Request{Prompt: words(1, 5), MaxTokens: 7, StopAfter: 7}, 7, Stop},
-		{"stop after length", Request{Prompt: words(1, 5), MaxTokens: 7, StopAfter: 9}, 7, Length},
-		{"stop before min_tokens", Request{Prompt: words(1, 5), MaxTokens: 7, StopAfter: 2, MinTokens: 4}, 4, Stop},
-		{"model length", Request{Prompt: words(1, 250), MaxTokens: 100}, 6, Length},
-	} {
-		for _, async := range []bool{false, true} {
-			c := small()
-			c.AsyncScheduling = async
-			c.MaxNumBatchedTokens = 300
-			b := newBench(t, c)
-			tt.r.ID = 1
-			b.submit(tt.r)
-			_, out := b.drain()
-			last := out[len(out)-1]
-			if len(out) != tt.tokens || last.Finish != tt.why || last.History.OutputTokens != tt.tokens {
-				t.Errorf("%s, async %v: %d tokens, end %v; want %d, %v", tt.name, async, len(out), last.Finish, tt.tokens, tt.why)
-			}
-		}
-	}
-}
-
-// Fact 14: what ends by its content takes one step more, what ends by its length
-// does not.
-func TestAsyncSchedulingTakesAStepMoreForAStop(t *testing.T) {
-	for _, tt := range []struct {
-		name        string
-		async       bool
-		stop, steps int
-	}{
-		{"length", false, 0, 5}, {"length, async", true, 0, 5},
-		{"stop", false, 5, 5}, {"stop, async", true, 5, 6},
-	} {
-		c := small()
-		c.AsyncScheduling = tt.async
-		b := newBench(t, c)
-		max := 5
-		if tt.stop > 0 {
-			max = 50
-		}
-		b.submit(Request{ID: 1, Prompt: words(1, 5), MaxTokens: max, StopAfter: tt.stop})
-		if steps, out := b.drain(); steps != tt.steps || len(out) != 5 {
-			t.Errorf("%s: %d steps and %d tokens, want %d and 5", tt.name, steps, len(out), tt.steps)
-		}
-	}
-}
-
-// Fact 14: a step is scheduled while the one before it runs, so an arrival waits
-// for the step after that.
-func TestAsyncSchedulingIsAStepAhead(t *testing.T) {
-	c := small()
-	c.AsyncScheduling = true
-	b := newBench(t, c)
-	b.add(1, words(1, 5), 9)
-	b.begin()
-	b.add(2, words(2, 5), 9)
-	b.complete()
-	b.wantRows([2]int{1, 1})
-	b.wantRows([2]int{1, 1}, [2]int{2, 5})
-}
 
 // Fact 15, and the contract of Abort.
 func TestAborts(t *testing.T) {
@@ -185,21 +113,6 @@ func TestComputedPrompt(t *testing.T) {
 		if r := b.wantRows([2]int{2, 1}); r.ComputedPrompt != 0 {
 			t.Errorf("generation %d: %d computed in a step of decoding", g, r.ComputedPrompt)
 		}
-	}
-}
-
-// Fact 27: preemption restarts no clock.
-func TestLifeAcrossPreemption(t *testing.T) {
-	c := small()
-	c.NumBlocks = 7
-	b := newBench(t, c)
-	b.add(1, words(1, 8), 9)
-	b.add(2, words(2, 7), 9)
-	_, out := b.drain()
-	i := slices.IndexFunc(out, func(o Output) bool { return o.ID == 2 && o.Finish != NotFinished })
-	l := *out[i].History
-	if l.Preemptions == 0 || l.Queued != 0 || l.Scheduled != 0 || l.FirstToken != time.Millisecond || l.OutputTokens != 9 {
-		t.Errorf("%+v", l)
 	}
 }
 

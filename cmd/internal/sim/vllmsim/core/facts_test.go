@@ -1,7 +1,6 @@
 package core
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -130,30 +129,6 @@ func TestChunkedPrefill(t *testing.T) {
 	})
 }
 
-func TestWithoutChunkingAPromptBeyondTheBudgetWaits(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, c Config) {
-		c.MaxNumBatchedTokens, c.ChunkedPrefill = 10, false
-		b := newBench(t, c)
-		b.add(1, words(1, 7), 3)
-		b.add(2, words(2, 8), 3)
-		b.add(3, words(3, 1), 3)
-		b.wantRows([2]int{1, 7}) // request 3 would fit, but is behind
-		b.wantRows([2]int{1, 1}, [2]int{2, 8}, [2]int{3, 1})
-	})
-}
-
-func TestLongPrefillThreshold(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, c Config) {
-		c.MaxNumBatchedTokens, c.LongPrefillTokenThreshold = 20, 6
-		b := newBench(t, c)
-		b.add(1, words(1, 15), 3)
-		b.add(2, words(2, 8), 3)
-		b.wantRows([2]int{1, 6}, [2]int{2, 6})
-		b.wantRows([2]int{1, 6}, [2]int{2, 2})
-		b.wantRows([2]int{1, 3}, [2]int{2, 1})
-	})
-}
-
 // Fact 8: the last is preempted, goes to the front of the queue, and nobody is
 // admitted in that step (fact 9). Fact 10: it computes its output again, too.
 func TestPreemptionOfTheLast(t *testing.T) {
@@ -191,68 +166,6 @@ func TestPreemptionOfTheLast(t *testing.T) {
 		if again.Gap < 4*time.Millisecond || again.History.Preemptions != 1 || again.History.FirstToken != first {
 			t.Errorf("after %d steps: gap %v, history %+v", steps, again.Gap, again.History)
 		}
-	})
-}
-
-func TestRecomputationIncludesOutput(t *testing.T) {
-	c := small()
-	c.NumBlocks, c.MaxNumBatchedTokens = 7, 32
-	for _, caching := range []bool{false, true} {
-		c.PrefixCaching = caching
-		b := newBench(t, c)
-		b.add(1, words(1, 8), 6)
-		b.add(2, words(2, 7), 9)
-		var again *Work
-		for range 40 {
-			batch, ok := b.e.Begin(b.now)
-			if !ok {
-				break
-			}
-			if again == nil && slices.Contains(batch.Admitted, 2) && b.e.byID[2].history.Preemptions > 0 {
-				i := slices.IndexFunc(batch.Work, func(w Work) bool { return w.ID == 2 })
-				w := batch.Work[i]
-				again = &w
-			}
-			b.complete()
-		}
-		if again == nil {
-			t.Fatal("request 2 never came back")
-		}
-		// It had 7 tokens of prompt and 5 of output. With caching it finds those of its
-		// own blocks that request 1 did not need meanwhile.
-		switch {
-		case !again.Prefill || again.Context+again.New != 12:
-			t.Errorf("caching %v: it computed %+v, want all 12 tokens", caching, *again)
-		case !caching && again.Context != 0, caching && again.Context != 8:
-			t.Errorf("caching %v: it found %d tokens", caching, again.Context)
-		}
-	}
-}
-
-// Fact 9, head of the line: what does not fit keeps smaller ones waiting.
-func TestHeadOfLineBlocking(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, c Config) {
-		c.NumBlocks = 9
-		b := newBench(t, c)
-		b.add(1, words(1, 20), 4)
-		b.wantRows([2]int{1, 20})
-		b.add(2, words(2, 16), 2)
-		b.add(3, words(3, 2), 2)
-		if r := b.wantRows([2]int{1, 1}); r.WaitingCapacity != 2 {
-			t.Errorf("%d waiting, want 2", r.WaitingCapacity)
-		}
-	})
-}
-
-func TestPriorityPolicy(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, c Config) {
-		c.Policy, c.MaxNumSeqs = Priority, 2
-		b := newBench(t, c)
-		b.submit(Request{ID: 1, Prompt: words(1, 4), MaxTokens: 2, Priority: 5})
-		b.submit(Request{ID: 2, Prompt: words(2, 4), MaxTokens: 2, Priority: 1})
-		b.now++
-		b.submit(Request{ID: 3, Prompt: words(3, 4), MaxTokens: 2, Priority: 1})
-		b.wantRows([2]int{2, 4}, [2]int{3, 4})
 	})
 }
 

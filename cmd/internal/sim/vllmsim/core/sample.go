@@ -54,7 +54,7 @@ func (e *Engine) ending(s *sequence) Reason {
 	if s.stopAt > 0 && s.history.OutputTokens >= s.stopAt {
 		return Stop
 	}
-	if s.tokens >= e.config.MaxModelLen || s.tokens >= s.lastAt {
+	if s.tokens >= s.lastAt {
 		return Length
 	}
 	return NotFinished
