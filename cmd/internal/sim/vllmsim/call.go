@@ -241,7 +241,7 @@ func (v *Server) forget(q *request) {
 
 // answered counts an answer in the http_* families.
 func (v *Server) answered(c *Call, status int) {
-	v.book.HTTP("POST", cmp.Or(c.Path, "/v1/completions"), status)
+	v.book.HTTP(cmp.Or(c.Path, "/v1/completions"), status)
 }
 
 // characters returns the number of characters that the tokenizer reads of a request.

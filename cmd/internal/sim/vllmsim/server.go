@@ -200,9 +200,8 @@ func (v *Server) GPUs(now time.Duration) []perf.Reading {
 // Sizing returns the KV pool of one rank.
 func (v *Server) Sizing() perf.Sizing { return v.sizing }
 
-// HTTP counts an answer of the front end on the page, except answers to requests passed to Submit, which
-// the server counts itself.
-func (v *Server) HTTP(method, handler string, status int) { v.book.HTTP(method, handler, status) }
+// HTTP counts a request to generate on the page that was refused before Submit, which counts the others.
+func (v *Server) HTTP(path string, status int) { v.book.HTTP(path, status) }
 
 // Purposes of the random streams of a server. The streams are separate, so that using more numbers of one
 // does not affect the others.

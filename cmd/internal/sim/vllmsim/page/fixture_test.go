@@ -61,7 +61,11 @@ var lastWord = regexp.MustCompile(` [^ ]+$`)
 // unread matches families of the process and of the front end that a simulated page leaves out.
 var unread = regexp.MustCompile(`^(# \w+ )?(python_|process_(virtual|resident|open|max)|http_(request_size|response_size|request_duration))`)
 
-// shape returns the lines of a page without the numbers of its samples and without unread families.
+// unreadLabel matches labels of cache_config_info that a simulated page leaves out.
+var unreadLabel = regexp.MustCompile(`\b(_block_size_resolved|cache_hit_\w+|calculate_\w+|cpu_\w+|effective_\w+|enable_mamba_\w+|hash_block_size|is_attention_free|` +
+	`kv_(cache_dtype|cache_layout|cache_memory|offloading|sharing)\w*|mamba_\w+|prefix_\w+|replayssm_\w+|skip_\w+|swa_\w+|swap_space|use_\w+|user_\w+)="[^"]*",?`)
+
+// shape returns the lines of a page without the numbers of its samples and without what is unread.
 func shape(body string) (lines []string) {
 	for l := range strings.Lines(body) {
 		l = strings.TrimSuffix(l, "\n")
@@ -70,7 +74,11 @@ func shape(body string) (lines []string) {
 		case strings.HasPrefix(l, "#"):
 			lines = append(lines, l)
 		default:
-			lines = append(lines, lastWord.ReplaceAllString(l, ""))
+			l = lastWord.ReplaceAllString(l, "")
+			if strings.HasPrefix(l, "vllm:cache_config_info") {
+				l = strings.Replace(unreadLabel.ReplaceAllString(l, ""), ",}", "}", 1)
+			}
+			lines = append(lines, l)
 		}
 	}
 	return lines

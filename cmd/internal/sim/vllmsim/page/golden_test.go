@@ -60,7 +60,7 @@ func smallRun(release string, servers int) *page.Book {
 		State: core.State{WaitingCapacity: 1, WaitingDeferred: 1},
 	})
 	b.Append(nil, ms(176))
-	b.HTTP("POST", "/v1/completions", 200)
+	b.HTTP("/v1/completions", 200)
 	for i, end := range []int{190, 200} {
 		first.LastToken, first.OutputTokens = ms(end), 2+i
 		o := core.Output{ID: 1, HasToken: true, Gap: ms([]int{60, 10}[i]), History: first}
@@ -73,8 +73,7 @@ func smallRun(release string, servers int) *page.Book {
 		})
 	}
 	b.Adapters(ms(200), nil)
-	b.HTTP("POST", "/v1/chat/completions", 400)
-	b.HTTP("BREW", "none", 404)
+	b.HTTP("/v1/chat/completions", 400)
 	b.CPU(ms(1234))
 	return b
 }

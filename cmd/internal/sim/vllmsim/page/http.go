@@ -8,28 +8,16 @@ import (
 )
 
 // httpSeries is one series of http_requests, which prometheus-fastapi-instrumentator counts by handler, method
-// and status. It appears with its first request.
+// and status: here those that generate. It appears with its first request.
 type httpSeries struct {
 	labels  []label
 	count   float64
 	created float64 // Unix time; 0 before the first page with the series
 }
 
-// method returns the name of a method on the page, "other" for all that HTTP does not define. The parser of
-// vLLM's server (llhttp) rejects unknown methods before they are counted.
-func method(name string) string {
-	switch name {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
-		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
-		return name
-	}
-	return "other"
-}
-
-// HTTP counts an answered request of the front end. route is the template of the matched route, "none" if none
-// matched.
-func (b *Book) HTTP(verb, route string, status int) {
-	labels := []label{{"handler", route}, {"method", method(verb)}, {"status", strconv.Itoa(status/100) + "xx"}}
+// HTTP counts an answered request to generate, by its path.
+func (b *Book) HTTP(path string, status int) {
+	labels := []label{{"handler", path}, {"method", http.MethodPost}, {"status", strconv.Itoa(status/100) + "xx"}}
 	i := slices.IndexFunc(b.requests, func(s *httpSeries) bool { return slices.Equal(s.labels, labels) })
 	if i < 0 {
 		i = len(b.requests)

@@ -53,13 +53,13 @@ func TestPageIsTheRealOneLineByLine(t *testing.T) {
 		name     string
 		recorded string
 		change   func(*settings.Settings)
-		http     []string // methods and handlers in order of their first answer
+		http     []string // paths in order of their first answer
 	}{
 		{name: "young", recorded: "vllm-0.32.0-cpu-young.txt.gz"},
-		{name: "loaded", recorded: "vllm-0.32.0-cpu-loaded.txt.gz", http: []string{"POST /v1/completions"}},
-		{name: "two engines", recorded: "vllm-0.32.0-cpu-dp2.txt.gz", http: []string{"POST /v1/completions"},
+		{name: "loaded", recorded: "vllm-0.32.0-cpu-loaded.txt.gz", http: []string{"/v1/completions"}},
+		{name: "two engines", recorded: "vllm-0.32.0-cpu-dp2.txt.gz", http: []string{"/v1/completions"},
 			change: func(s *settings.Settings) { s.DataParallel = 2 }},
-		{name: "statistics off", recorded: "vllm-0.32.0-cpu-stats-off.txt.gz", http: []string{"POST /v1/completions"},
+		{name: "statistics off", recorded: "vllm-0.32.0-cpu-stats-off.txt.gz", http: []string{"/v1/completions"},
 			change: func(s *settings.Settings) { s.LogStats = false }},
 	}
 	for _, tt := range tests {
@@ -67,8 +67,7 @@ func TestPageIsTheRealOneLineByLine(t *testing.T) {
 			real := shape(realPage(t, tt.recorded))
 			b := page.NewBook(tiny(tt.change), page.Cache{NumBlocks: 1024, SizeTokens: 131072, MaxConcurrency: 32}, start)
 			for _, h := range tt.http {
-				method, handler, _ := strings.Cut(h, " ")
-				b.HTTP(method, handler, 200)
+				b.HTTP(h, 200)
 			}
 			ours := shape(write(b))
 			want := append(mark, `+sim_info{gpu="NVIDIA L4",release="0.32",scenario="",seed="0",time_scale="1"}`)
@@ -92,7 +91,7 @@ func TestMultiprocessPageLineByLine(t *testing.T) {
 			write(b)
 			if name == "used" {
 				b.Observe(0, &core.Report{State: core.State{Running: 3}})
-				b.HTTP("POST", "/v1/completions", 200)
+				b.HTTP("/v1/completions", 200)
 			}
 			want := append(mark, `+sim_info{gpu="NVIDIA L4",release="0.32",scenario="",seed="0",time_scale="1"}`)
 			if d := cmp.Diff(want, differences(real, byKind(shape(write(b))))); d != "" {

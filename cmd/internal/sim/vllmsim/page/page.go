@@ -28,8 +28,8 @@
 //   - vLLM reports a preemption with the next output of its victim; here it
 //     counts with the report that has it.
 //   - Of process_* there are only CPU seconds and start time, of http_* only the
-//     number of requests, and there is no python_*: no reader of a simulation needs
-//     the others.
+//     number of requests that generate, of cache_config_info the labels that rooftop
+//     reads, and there is no python_*: no reader of a simulation needs the others.
 //   - _created of the engine's families is the start of the process (a real engine
 //     creates them when it has its model), and that of an http_requests series is the time
 //     of the first page that has it.

@@ -167,10 +167,10 @@ func (m *fakeMachine) Inject(_ time.Duration, f settings.Fault) error {
 
 func (m *fakeMachine) Dead() bool { return m.dead }
 
-func (m *fakeMachine) HTTP(method, handler string, status int) {
+func (m *fakeMachine) HTTP(path string, status int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.answered = append(m.answered, method+" "+handler+" "+http.StatusText(status))
+	m.answered = append(m.answered, path+" "+http.StatusText(status))
 }
 
 func fakeSettings() *settings.Settings {

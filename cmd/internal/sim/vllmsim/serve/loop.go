@@ -24,7 +24,7 @@ type machine interface {
 	GPUs(now time.Duration) []perf.Reading
 	Inject(now time.Duration, f settings.Fault) error
 	Sizing() perf.Sizing
-	HTTP(method, handler string, status int)
+	HTTP(path string, status int)
 }
 
 // quantum is the shortest sleep: steps that follow each other faster are handled together.

@@ -15,8 +15,7 @@ import (
 type route struct {
 	methods []string
 	handle  func(http.ResponseWriter, *http.Request) *refusal
-	counted bool // this package counts it in the http_* families
-	submits bool // the server counts answers, this package refusals
+	submits bool // the server counts answers in http_requests, this package refusals
 	local   bool // only for clients on this machine
 }
 
@@ -31,10 +30,10 @@ func (f *incarnation) routes() http.Handler {
 		"/ping":                {methods: []string{http.MethodGet, http.MethodPost}, handle: f.health},
 		"/version":             {methods: get, handle: f.showVersion},
 		"/metrics":             {methods: get, handle: f.metrics},
-		"/v1/models":           {methods: get, handle: f.models, counted: true},
+		"/v1/models":           {methods: get, handle: f.models},
 		"/v1/completions":      {methods: post, handle: f.completions, submits: true},
 		"/v1/chat/completions": {methods: post, handle: f.chat, submits: true},
-		"/tokenize":            {methods: post, handle: f.tokenize, counted: true},
+		"/tokenize":            {methods: post, handle: f.tokenize},
 		"/sim/gpu":             {methods: get, handle: f.gpuPage},
 		"/sim/state":           {methods: get, handle: f.state, local: true},
 		"/sim/fault":           {methods: post, handle: f.fault, local: true},
@@ -48,25 +47,21 @@ func (f *incarnation) routes() http.Handler {
 		to, known := table[r.URL.Path]
 		switch {
 		case !known:
-			f.count(w, r, "none", httpError(http.StatusNotFound, "Not Found").write)
+			httpError(http.StatusNotFound, "Not Found").write(w)
 		case !slices.Contains(to.methods, r.Method):
 			w.Header().Set("Allow", strings.Join(to.methods, ", "))
 			httpError(http.StatusMethodNotAllowed, "Method Not Allowed").write(w)
 		case to.local && !fromHere(r):
 			httpError(http.StatusForbidden, "simulated server: "+r.URL.Path+" answers this machine alone").write(w)
-		case to.counted:
-			f.count(w, r, r.URL.Path, func(w http.ResponseWriter) {
-				if refused := to.handle(w, r); refused != nil {
-					refused.write(w)
-				}
-			})
 		default:
-			switch refused := to.handle(w, r); {
-			case refused == nil:
-			case to.submits:
-				f.count(w, r, r.URL.Path, refused.write)
-			default:
-				refused.write(w)
+			refused := to.handle(w, r)
+			if refused == nil {
+				return
+			}
+			refused.write(w)
+			if to.submits {
+				// Counted even if the client went away meanwhile.
+				_ = f.post(context.WithoutCancel(r.Context()), func(time.Duration) { f.m.HTTP(r.URL.Path, refused.status) })
 			}
 		}
 	})
@@ -90,29 +85,3 @@ func fromHere(r *http.Request) bool {
 	ip := net.ParseIP(host)
 	return err == nil && ip != nil && ip.IsLoopback()
 }
-
-// count counts an answer that the server itself does not see. name is that of the handler: the path, or the
-// instrumentator's name for unknown paths.
-func (f *incarnation) count(w http.ResponseWriter, r *http.Request, name string, answer func(http.ResponseWriter)) {
-	seen := &answered{ResponseWriter: w, status: http.StatusOK}
-	answer(seen)
-	// Counted even if the client went away meanwhile.
-	_ = f.post(context.WithoutCancel(r.Context()), func(time.Duration) {
-		f.m.HTTP(r.Method, name, seen.status)
-	})
-}
-
-// answered records the status of an answer.
-type answered struct {
-	http.ResponseWriter
-	status int
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (a *answered) WriteHeader(status int) {
-	a.status = status
-	a.ResponseWriter.WriteHeader(status)
-}
-
-// Unwrap gives an [http.ResponseController] access to the connection.
-func (a *answered) Unwrap() http.ResponseWriter { return a.ResponseWriter }
