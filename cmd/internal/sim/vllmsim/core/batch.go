@@ -16,9 +16,7 @@ type Work struct {
 // reports requests that ended without a step. With asynchronous scheduling, a batch may contain work
 // for requests whose end the previous step reported; the work is done and its token is dropped.
 type Batch struct {
-	Step      uint64 // counts from 1
 	Work      []Work // running requests in the engine's order
 	Tokens    int    // sum of New
 	Preempted []ID   // requests preempted for this batch, in order of preemption
-	Admitted  []ID   // requests that left the queue for this batch, including resumed ones
 }

@@ -26,7 +26,6 @@ type Engine struct {
 	next    *plan // scheduled ahead under asynchronous scheduling
 	ahead   bool  // whether next is scheduled
 	inStep  bool
-	began   time.Duration
 	lastNum uint64 // number of the last batch that Begin returned
 
 	ends     []Output // ends without a token, for the next report
@@ -119,7 +118,6 @@ func (e *Engine) Begin(now time.Duration) (Batch, bool) {
 	}
 	e.lastNum = e.step.number
 	e.inStep = true
-	e.began = now
 	if e.config.AsyncScheduling {
 		e.schedule(e.next, e.lastNum+1, now)
 		e.ahead = !e.next.empty()
@@ -137,7 +135,7 @@ func (e *Engine) Complete(now time.Duration) Report {
 	// Aborts during the step come first: the step's tokens for these requests are dropped
 	// (v1/engine/core.py, _process_aborts_queue).
 	e.applyAborts()
-	r := Report{Step: e.step.number, Began: e.began, Ended: now}
+	r := Report{Ended: now}
 	e.outputs = append(e.outputs[:0], e.ends...)
 	e.ends = e.ends[:0]
 	r.ComputedPrompt = e.sample(e.step, now)
@@ -158,11 +156,6 @@ func (e *Engine) State() State {
 		WaitingDeferred: e.skipped.len,
 		KVUsage:         e.pool.usage(),
 	}
-}
-
-// Idle reports whether no request is queued or running and no end is left to report.
-func (e *Engine) Idle() bool {
-	return len(e.byID) == 0 && len(e.ends) == 0 && !e.inStep && !e.ahead
 }
 
 // admitArrivals moves submitted requests to the waiting queue.

@@ -18,10 +18,9 @@ type Output struct {
 // Report is the result of a completed step and the state of the engine after it. It is valid until the
 // engine's next call.
 type Report struct {
-	Step         uint64
-	Began, Ended time.Duration
-	Outputs      []Output
-	Preemptions  int // since the previous report
+	Ended       time.Duration
+	Outputs     []Output
+	Preemptions int // since the previous report
 	// ComputedPrompt is the number of prompt tokens of requests that got their first token in this
 	// step, without cached tokens (New) or with them (Old): fact 25 of docs/dev/simulator.md.
 	ComputedPrompt int

@@ -213,7 +213,6 @@ func (e *Engine) admit(p *plan, s *sequence, cached, n int, now time.Duration) {
 	s.computed = cached
 	s.prefillEnd = s.tokens
 	e.running = append(e.running, s)
-	p.admitted = append(p.admitted, s.req.ID)
 	e.assign(p, s, n)
 }
 

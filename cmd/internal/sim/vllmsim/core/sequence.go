@@ -163,7 +163,6 @@ type plan struct {
 	work      []Work
 	seqs      []*sequence // of work
 	preempted []ID
-	admitted  []ID
 	tokens    int
 }
 
@@ -173,14 +172,13 @@ func (p *plan) reset(number uint64) {
 	clear(p.seqs)
 	p.seqs = p.seqs[:0]
 	p.preempted = p.preempted[:0]
-	p.admitted = p.admitted[:0]
 	p.tokens = 0
 }
 
 func (p *plan) empty() bool { return len(p.work) == 0 && len(p.preempted) == 0 }
 
 func (p *plan) batch() Batch {
-	return Batch{Step: p.number, Work: p.work, Tokens: p.tokens, Preempted: p.preempted, Admitted: p.admitted}
+	return Batch{Work: p.work, Tokens: p.tokens, Preempted: p.preempted}
 }
 
 // drop removes a request from the plan and returns its tokens in the plan, 0 if it was not part of it.

@@ -38,12 +38,12 @@ func smallRun(release string, servers int) *page.Book {
 		PromptTokens: 64, CachedTokens: 32, OutputTokens: 1, MaxTokens: 3,
 	}
 	b.Observe(0, &core.Report{
-		Step: 1, Began: ms(103), Ended: ms(130), ComputedPrompt: 32, PrefixQueries: 64, PrefixHits: 32,
+		Ended: ms(130), ComputedPrompt: 32, PrefixQueries: 64, PrefixHits: 32,
 		Outputs: []core.Output{{ID: 1, HasToken: true, First: true, History: first}},
 		State:   core.State{Running: 1, WaitingCapacity: 1, KVUsage: 0.03125},
 	})
 	b.Adapters(ms(130), []string{"sql", "chat"})
-	b.Observe(0, &core.Report{Step: 2, Began: ms(130), Ended: ms(140), Preemptions: 1, State: core.State{WaitingCapacity: 2}})
+	b.Observe(0, &core.Report{Ended: ms(140), Preemptions: 1, State: core.State{WaitingCapacity: 2}})
 	first.Preemptions = 1
 	second := &core.History{
 		ID: 2, Arrival: ms(101), Queued: ms(103), Scheduled: ms(140), FirstToken: ms(175), LastToken: ms(175),
@@ -51,7 +51,7 @@ func smallRun(release string, servers int) *page.Book {
 	}
 	third := &core.History{ID: 3, Arrival: ms(100), Queued: ms(103), Scheduled: ms(140), FirstToken: ms(150), LastToken: ms(150), PromptTokens: 7, OutputTokens: 1}
 	b.Observe(0, &core.Report{
-		Step: 3, Began: ms(140), Ended: ms(175), ComputedPrompt: 100, PrefixQueries: 100,
+		Ended: ms(175), ComputedPrompt: 100, PrefixQueries: 100,
 		Outputs: []core.Output{
 			{ID: 2, HasToken: true, First: true, Finish: core.Stop, History: second},
 			{ID: 3, Finish: core.Error, History: third},
@@ -68,7 +68,7 @@ func smallRun(release string, servers int) *page.Book {
 			o.Finish = core.Length
 		}
 		b.Observe(0, &core.Report{
-			Step: uint64(4 + i), Ended: ms(end), Outputs: []core.Output{o},
+			Ended: ms(end), Outputs: []core.Output{o},
 			State: core.State{Running: 2, WaitingCapacity: 3, WaitingDeferred: 1, KVUsage: 0.5},
 		})
 	}
