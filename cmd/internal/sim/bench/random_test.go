@@ -36,67 +36,40 @@ func TestRandomScenariosAreServers(t *testing.T) {
 	}
 }
 
+// TestRecommended: what is tried of a recommendation, or why it is not.
 func TestRecommended(t *testing.T) {
-	closed := []scenarios.Stream{{Phases: []scenarios.Phase{{Users: 2}}, Think: 1}}
-	sc := &scenarios.Scenario{Server: "vllm serve m --max-num-seqs 16 --enforce-eager", Load: closed}
-	for name, tt := range map[string]struct {
-		rec  *engine.Recommendation
+	one := []scenarios.Stream{{Phases: []scenarios.Phase{{Users: 2}}, Think: 1}}
+	open := []scenarios.Stream{{Phases: []scenarios.Phase{{Rate: 2}}}}
+	flag := func(launch string) engine.Recommendation {
+		return engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag}, Launch: launch}
+	}
+	clients := func(finding engine.FindingID, to, command string) engine.Recommendation {
+		return engine.Recommendation{Finding: finding, Fix: engine.Fix{Kind: engine.KindClient, To: to, Command: command}}
+	}
+	for _, tt := range []struct {
+		rec  engine.Recommendation
 		load []scenarios.Stream
-		want *scenarios.Change
-		why  string
+		want string
 	}{
-		"none": {nil, closed, nil, ""},
-		"a value": {
-			&engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag}, Launch: "vllm serve m --max-num-seqs 64 --enforce-eager"}, closed,
-			&scenarios.Change{Set: []scenarios.Flag{{Name: "max-num-seqs", Value: "64"}}}, "",
-		},
-		"a switch taken away": {
-			&engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag}, Launch: "vllm serve m --max-num-seqs 16"}, closed,
-			&scenarios.Change{Drop: []string{"enforce-eager"}}, "",
-		},
-		"launch unknown": {&engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag}}, closed, nil, "no launch command"},
-		"nothing differs": {
-			&engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag}, Launch: "vllm serve m --max-num-seqs 16 --enforce-eager"}, closed,
-			nil, "no flag differs",
-		},
-		"more clients": {
-			&engine.Recommendation{Finding: engine.UnderBatching, Fix: engine.Fix{Kind: engine.KindClient, To: "40"}}, closed,
-			&scenarios.Change{Load: []scenarios.Stream{{Phases: []scenarios.Phase{{Users: 40}}}}}, "",
-		},
-		"more clients, and slots for them": {
-			&engine.Recommendation{Finding: engine.UnderBatching, Fix: engine.Fix{
-				Kind: engine.KindClient, To: "128", Command: "send more requests at once: about 4 run now, up to 128 fit; raise --max-num-seqs to 128 with it",
-			}}, closed,
-			&scenarios.Change{
-				Set:  []scenarios.Flag{{Name: "max-num-seqs", Value: "128"}},
-				Load: []scenarios.Stream{{Phases: []scenarios.Phase{{Users: 128}}}},
-			}, "",
-		},
-		"more clients, and a flag in other words": {
-			&engine.Recommendation{Finding: engine.UnderBatching, Fix: engine.Fix{Kind: engine.KindClient, To: "128", Command: "send more, and mind --max-num-seqs"}}, closed,
-			nil, "a flag with it that is not understood",
-		},
-		"more clients than streams can be": {
-			&engine.Recommendation{Finding: engine.UnderBatching, Fix: engine.Fix{Kind: engine.KindClient, To: "40"}},
-			append(closed, closed...), nil, "a load of several streams or phases",
-		},
-		"more clients of an open loop": {
-			&engine.Recommendation{Finding: engine.UnderBatching, Fix: engine.Fix{Kind: engine.KindClient, To: "40"}},
-			[]scenarios.Stream{{Phases: []scenarios.Phase{{Rate: 2}}}}, nil, "open loop",
-		},
-		"the clients' balance": {&engine.Recommendation{Finding: engine.DPImbalance, Fix: engine.Fix{Kind: engine.KindClient}}, closed, nil, "these clients cannot do it"},
-		"the host":             {&engine.Recommendation{Finding: engine.Stuck, Fix: engine.Fix{Kind: engine.KindHost}}, closed, nil, "advice to the host"},
-		"the hardware":         {&engine.Recommendation{Finding: engine.KVPressure, Fix: engine.Fix{Kind: engine.KindHardware}}, closed, nil, "advice to the hardware"},
+		{flag("vllm serve m --max-num-seqs 64 --enforce-eager"), one, "max-num-seqs 64"},
+		{flag("vllm serve m --max-num-seqs 16"), one, "no enforce-eager"},
+		{flag(""), one, "no launch command"},
+		{flag("vllm serve m --max-num-seqs 16 --enforce-eager"), one, "no flag differs"},
+		{clients(engine.UnderBatching, "40", ""), one, "40 users"},
+		{clients(engine.UnderBatching, "128", "about 4 run now, up to 128 fit; raise --max-num-seqs to 128 with it"), one, "max-num-seqs 128, 128 users"},
+		{clients(engine.UnderBatching, "128", "send more, and mind --max-num-seqs"), one, "a flag with it that is not understood"},
+		{clients(engine.UnderBatching, "40", ""), append(one, one...), "a load of several streams or phases"},
+		{clients(engine.UnderBatching, "40", ""), open, "open loop"},
+		{clients(engine.DPImbalance, "", ""), one, "these clients cannot do it"},
+		{engine.Recommendation{Fix: engine.Fix{Kind: engine.KindHost}}, one, "advice to the host"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			sc.Load = tt.load
-			got, why := recommended(sc, &engine.Diagnosis{Recommendation: tt.rec})
-			if why != tt.why {
-				t.Errorf("not tried because of %q, want %q", why, tt.why)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		sc := &scenarios.Scenario{Server: "vllm serve m --max-num-seqs 16 --enforce-eager", Load: tt.load}
+		c, got := recommended(sc, &engine.Diagnosis{Recommendation: &tt.rec})
+		if c != nil {
+			got += describe(c)
+		}
+		if got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.rec, got, tt.want)
+		}
 	}
 }
