@@ -152,8 +152,8 @@ func (e *Engine) Complete(now time.Duration) Report {
 func (e *Engine) State() State {
 	return State{
 		Running:         len(e.running),
-		WaitingCapacity: e.waiting.len,
-		WaitingDeferred: e.skipped.len,
+		WaitingCapacity: len(e.waiting.list),
+		WaitingDeferred: len(e.skipped.list),
 		KVUsage:         e.pool.usage(),
 	}
 }

@@ -152,8 +152,8 @@ func TestPreemptionOfTheLast(t *testing.T) {
 		if r.Preemptions != 1 || r.WaitingCapacity != 2 || r.Running != 1 {
 			t.Errorf("%d preemptions, %d waiting, %d running", r.Preemptions, r.WaitingCapacity, r.Running)
 		}
-		if b.e.waiting.first.req.ID != 2 {
-			t.Errorf("request %d is at the front, want the preempted one", b.e.waiting.first.req.ID)
+		if b.e.waiting.first().req.ID != 2 {
+			t.Errorf("request %d is at the front, want the preempted one", b.e.waiting.first().req.ID)
 		}
 		first := b.e.byID[2].history.FirstToken
 		steps, out := b.drain()

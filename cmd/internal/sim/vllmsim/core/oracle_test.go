@@ -81,7 +81,7 @@ func (s *recordedState) equal(o *recordedState) bool {
 }
 
 func stateOf(e *Engine) recordedState {
-	s := recordedState{Deferred: e.skipped.len}
+	s := recordedState{Deferred: len(e.skipped.list)}
 	var blocks []byte
 	add := func(b int32) {
 		if len(blocks) > 0 {
@@ -102,12 +102,7 @@ func stateOf(e *Engine) recordedState {
 	s.Blocks = crc32.ChecksumIEEE(blocks)
 	// vLLM 0.32.0 keeps both in one queue, those set aside first or, by the
 	// priority policy, sorted in.
-	var all []*sequence
-	for _, q := range []*queue{&e.skipped, &e.waiting} {
-		for r := q.first; r != nil; r = r.next {
-			all = append(all, r)
-		}
-	}
+	all := slices.Concat(e.skipped.list, e.waiting.list)
 	if e.config.Policy == Priority {
 		slices.SortFunc(all, func(a, b *sequence) int {
 			if a.sooner(b) {

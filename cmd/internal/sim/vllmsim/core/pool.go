@@ -1,6 +1,8 @@
 package core
 
-// pool is the KV cache: its blocks, the free list, and the table of cached blocks by the hash of their
+import "slices"
+
+// pool is the KV cache: its blocks, the free list, and the cached blocks by the hash of their
 // content (vLLM v1/core/block_pool.py). Block 0 is the null block, which is never allocated; here it is
 // the head of the free list.
 type pool struct {
@@ -8,12 +10,8 @@ type pool struct {
 	next, prev []int32 // the free list, a ring through block 0 in order of reuse
 	free       int
 
-	hash []uint64 // of a cached block; 0 means none
-	// Blocks with the same content form a ring in the order in which they were cached; the first of
-	// them is in the table.
-	dupNext, dupPrev []int32
-	table            []int32 // open addressing; 0 is an empty entry
-	mask             uint64
+	hash   []uint64           // of a cached block; 0 means none
+	cached map[uint64][]int32 // blocks by hash, in the order in which they were cached
 
 	// split makes freed blocks without a hash the first in the free list, so that they are reused
 	// before cached ones (New).
@@ -21,21 +19,14 @@ type pool struct {
 }
 
 func (p *pool) init(blocks int, split bool) {
-	size := 4
-	for size < 2*blocks {
-		size *= 2
-	}
 	*p = pool{
-		refs:    make([]int32, blocks),
-		next:    make([]int32, blocks),
-		prev:    make([]int32, blocks),
-		free:    blocks - 1,
-		hash:    make([]uint64, blocks),
-		dupNext: make([]int32, blocks),
-		dupPrev: make([]int32, blocks),
-		table:   make([]int32, size),
-		mask:    uint64(size - 1),
-		split:   split,
+		refs:   make([]int32, blocks),
+		next:   make([]int32, blocks),
+		prev:   make([]int32, blocks),
+		free:   blocks - 1,
+		hash:   make([]uint64, blocks),
+		cached: map[uint64][]int32{},
+		split:  split,
 	}
 	for b := range int32(blocks) {
 		p.next[b] = (b + 1) % int32(blocks)
@@ -103,59 +94,29 @@ func (p *pool) unlink(b int32) {
 
 // find returns the block with a content hash, 0 if there is none; of several, the one that was cached
 // first.
-func (p *pool) find(h uint64) int32 { return p.table[p.place(h)] }
-
-// place returns the index of a hash in the table, or the index at which it would be inserted.
-func (p *pool) place(h uint64) uint64 {
-	i := h & p.mask
-	for p.table[i] != 0 && p.hash[p.table[i]] != h {
-		i = (i + 1) & p.mask
+func (p *pool) find(h uint64) int32 {
+	if list := p.cached[h]; len(list) > 0 {
+		return list[0]
 	}
-	return i
+	return 0
 }
 
 // remember adds a block to the cache. Blocks with equal content are not merged.
 func (p *pool) remember(b int32, h uint64) {
-	i := p.place(h)
 	p.hash[b] = h
-	first := p.table[i]
-	if first == 0 {
-		p.table[i] = b
-		p.dupNext[b], p.dupPrev[b] = b, b
-		return
-	}
-	last := p.dupPrev[first]
-	p.dupNext[last], p.dupPrev[b] = b, last
-	p.dupNext[b], p.dupPrev[first] = first, b
+	p.cached[h] = append(p.cached[h], b)
 }
 
 // forget removes a block from the cache.
 func (p *pool) forget(b int32) {
-	i := p.place(p.hash[b])
-	n := p.dupNext[b]
-	if n != b {
-		if p.table[i] == b {
-			p.table[i] = n
-		}
-		p.dupNext[p.dupPrev[b]], p.dupPrev[n] = n, p.dupPrev[b]
-		p.hash[b] = 0
+	h := p.hash[b]
+	p.hash[b] = 0
+	if list := p.cached[h]; len(list) > 1 {
+		i := slices.Index(list, b)
+		p.cached[h] = slices.Delete(list, i, i+1)
 		return
 	}
-	p.hash[b] = 0
-	p.vacate(i)
-}
-
-// vacate empties an entry of the table and moves entries that were displaced by it.
-func (p *pool) vacate(i uint64) {
-	for j := (i + 1) & p.mask; p.table[j] != 0; j = (j + 1) & p.mask {
-		home := p.hash[p.table[j]] & p.mask
-		// The entry at j may move to i unless its own place lies after i.
-		if (j-home)&p.mask >= (j-i)&p.mask {
-			p.table[i] = p.table[j]
-			i = j
-		}
-	}
-	p.table[i] = 0
+	delete(p.cached, h)
 }
 
 // blocksFor returns the number of blocks that the given tokens need.

@@ -142,7 +142,7 @@ func (e *Engine) assign(p *plan, s *sequence, n int) {
 // head returns the waiting request to try next, nil if there is none. Requests that were blocked in an
 // earlier step come first; with the priority policy, the earlier of both queues does.
 func (e *Engine) head() *sequence {
-	a, b := e.skipped.first, e.waiting.first
+	a, b := e.skipped.first(), e.waiting.first()
 	if a == nil || b != nil && e.config.Policy == Priority && b.sooner(a) {
 		return b
 	}

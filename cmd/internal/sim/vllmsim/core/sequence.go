@@ -38,8 +38,7 @@ type sequence struct {
 	base    uint64 // of its generated tokens
 	stopAt  int    // output tokens at which it stops by itself; 0 means never
 
-	queue      *queue
-	prev, next *sequence // in its queue
+	queue *queue // nil unless it waits
 }
 
 // newSequence returns the sequence of a new request.
@@ -101,20 +100,25 @@ func (s *sequence) hash(i, blockSize int) uint64 {
 // queue is a list of waiting requests: in order of arrival with preempted ones first, or sorted by the
 // priority policy.
 type queue struct {
-	first, last *sequence
-	len         int
-	sorted      bool
+	list   []*sequence
+	sorted bool
+}
+
+// first returns the request at the front, nil if there is none.
+func (q *queue) first() *sequence {
+	if len(q.list) == 0 {
+		return nil
+	}
+	return q.list[0]
 }
 
 // push adds a request at the end, or at its position by priority.
 func (q *queue) push(s *sequence) {
-	after := q.last
-	if q.sorted {
-		for after != nil && s.sooner(after) {
-			after = after.prev
-		}
+	i := len(q.list)
+	for q.sorted && i > 0 && s.sooner(q.list[i-1]) {
+		i--
 	}
-	q.insert(s, after)
+	q.insert(i, s)
 }
 
 // pushFront adds a request at the front, or in a sorted queue at its position by priority (vLLM
@@ -124,37 +128,16 @@ func (q *queue) pushFront(s *sequence) {
 		q.push(s)
 		return
 	}
-	q.insert(s, nil)
+	q.insert(0, s)
 }
 
-func (q *queue) insert(s, after *sequence) {
-	s.queue, s.prev = q, after
-	if after == nil {
-		s.next, q.first = q.first, s
-	} else {
-		s.next, after.next = after.next, s
-	}
-	if s.next == nil {
-		q.last = s
-	} else {
-		s.next.prev = s
-	}
-	q.len++
+func (q *queue) insert(i int, s *sequence) {
+	s.queue, q.list = q, slices.Insert(q.list, i, s)
 }
 
 func (q *queue) remove(s *sequence) {
-	if s.prev == nil {
-		q.first = s.next
-	} else {
-		s.prev.next = s.next
-	}
-	if s.next == nil {
-		q.last = s.prev
-	} else {
-		s.next.prev = s.prev
-	}
-	s.queue, s.prev, s.next = nil, nil, nil
-	q.len--
+	i := slices.Index(q.list, s)
+	s.queue, q.list = nil, slices.Delete(q.list, i, i+1)
 }
 
 // plan is one scheduled batch.
