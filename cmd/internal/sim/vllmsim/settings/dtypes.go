@@ -20,7 +20,6 @@ type method struct {
 	// minCapability is get_min_capability of
 	// vllm/model_executor/layers/quantization (0.32.0).
 	minCapability int
-	until         string // last release with the method; "" means the newest
 }
 
 var (
@@ -30,24 +29,23 @@ var (
 )
 
 var methods = []method{
-	{"fp8", catalog.FP8, fp8s, 75, ""},
-	{"fp8_per_tensor", catalog.FP8, nil, 75, ""},
-	{"fp8_per_block", catalog.FP8, nil, 75, ""},
-	{"fp8_per_channel", catalog.FP8, nil, 75, ""},
-	{"fbgemm_fp8", "", fp8s, 80, ""},
-	{"modelopt", "", fp8s, 89, ""},
-	{"modelopt_fp4", "", []catalog.DType{catalog.NVFP4}, 75, ""},
-	{"awq", "", int4s, 75, ""},
-	{"awq_marlin", "", int4s, 75, ""},
-	{"gptq", "", int4s, 60, ""},
-	{"gptq_marlin", "", int4s, 75, ""},
-	{"bitsandbytes", catalog.INT4, int4s, 70, "0.20"},
-	{"compressed-tensors", "", any8, 70, ""},
-	{"quark", "", any8, 70, ""},
-	{"torchao", "", any8, 75, ""},
-	{"inc", "", int4s, 60, ""},
-	{"mxfp4", "", []catalog.DType{catalog.MXFP4}, 80, ""},
-	{"int8_per_channel_weight_only", catalog.INT8, nil, 75, ""},
+	{"fp8", catalog.FP8, fp8s, 75},
+	{"fp8_per_tensor", catalog.FP8, nil, 75},
+	{"fp8_per_block", catalog.FP8, nil, 75},
+	{"fp8_per_channel", catalog.FP8, nil, 75},
+	{"fbgemm_fp8", "", fp8s, 80},
+	{"modelopt", "", fp8s, 89},
+	{"modelopt_fp4", "", []catalog.DType{catalog.NVFP4}, 75},
+	{"awq", "", int4s, 75},
+	{"awq_marlin", "", int4s, 75},
+	{"gptq", "", int4s, 60},
+	{"gptq_marlin", "", int4s, 75},
+	{"compressed-tensors", "", any8, 70},
+	{"quark", "", any8, 70},
+	{"torchao", "", any8, 75},
+	{"inc", "", int4s, 60},
+	{"mxfp4", "", []catalog.DType{catalog.MXFP4}, 80},
+	{"int8_per_channel_weight_only", catalog.INT8, nil, 75},
 }
 
 // dtypes sets the types of weights, activations and KV cache.
@@ -112,9 +110,7 @@ func (p *parser) weights() {
 
 func (p *parser) quantization(flag string, stored catalog.DType, quantized bool, named string) {
 	s := p.s
-	i := slices.IndexFunc(methods, func(m method) bool {
-		return m.name == flag && (m.until == "" || slices.Index(Releases, s.Release) <= slices.Index(Releases, m.until))
-	})
+	i := slices.IndexFunc(methods, func(m method) bool { return m.name == flag })
 	switch {
 	case i < 0:
 		var names []string

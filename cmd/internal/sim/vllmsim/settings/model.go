@@ -48,13 +48,8 @@ func (p *parser) hardware() {
 			p.note("no --sim-gpu given: one %s is simulated", named)
 		}
 		gpu, err := p.gpu(named)
-		var several *catalog.AmbiguousError
-		switch {
-		case errors.As(err, &several):
-			p.refuse("argument --sim-gpu: %q fits several: %s; give one of them", named, strings.Join(several.Candidates, ", "))
-			return
-		case err != nil:
-			p.refuse("argument --sim-gpu: %q is not in the catalog%s; `rooftop catalog list gpus` lists what is, and --sim-perf-file can describe another", named, nearest(err))
+		if err != nil {
+			p.notFound(fmt.Sprintf("argument --sim-gpu: %q", named), err, "`rooftop catalog list gpus` lists what is, and --sim-perf-file can describe another")
 			return
 		}
 		s.GPU = gpu
@@ -75,13 +70,18 @@ func (p *parser) gpu(name string) (catalog.GPU, error) {
 	return p.catalog.FindGPU(name, 0)
 }
 
-// nearest returns the entries of the catalog nearest to an unknown name, as an addition to an error, or "".
-func nearest(err error) string {
-	var unknown *catalog.UnknownError
-	if !errors.As(err, &unknown) || unknown.Nearest == "" {
-		return ""
+// notFound refuses a name that the catalog does not have, or has several times.
+func (p *parser) notFound(what string, err error, instead string) {
+	var several *catalog.AmbiguousError
+	if errors.As(err, &several) {
+		p.refuse("%s fits several: %s; name one of them", what, strings.Join(several.Candidates, ", "))
+		return
 	}
-	return " (nearest: " + unknown.Nearest + ")"
+	near := ""
+	if unknown := new(catalog.UnknownError); errors.As(err, &unknown) && unknown.Nearest != "" {
+		near = " (nearest: " + unknown.Nearest + ")"
+	}
+	p.refuse("%s is not in the catalog%s; %s", what, near, instead)
 }
 
 // model sets the model: from a directory with a config.json, else from the catalog.
@@ -105,13 +105,8 @@ func (p *parser) model() {
 		s.Model.ID = s.ModelName
 	} else {
 		m, err := p.catalog.FindModel(s.ModelName)
-		var several *catalog.AmbiguousError
-		switch {
-		case errors.As(err, &several):
-			p.refuse("model %s fits several: %s; name one of them", s.ModelName, strings.Join(several.Candidates, ", "))
-			return
-		case err != nil:
-			p.refuse("model %s is not in the catalog%s; name a directory with its config.json, or a model that `rooftop catalog list models` lists", s.ModelName, nearest(err))
+		if err != nil {
+			p.notFound("model "+s.ModelName, err, "name a directory with its config.json, or a model that `rooftop catalog list models` lists")
 			return
 		}
 		s.Model = m
