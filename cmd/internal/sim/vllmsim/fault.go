@@ -25,15 +25,10 @@ const (
 	network = "network"
 	// skew sends every request to one rank.
 	skew = "skew"
-	// hiccup lengthens random steps by Delay.
-	hiccup = "hiccup"
 	// failing answers a share Factor of the requests with 500, as the API server does when the handler
 	// of a request raises an exception.
 	failing = "errors"
 )
-
-// hiccupEvery is the mean computing time between two hiccups.
-const hiccupEvery = 10 * time.Second
 
 // window is a fault with the interval in which it is active, without its end.
 type window struct {

@@ -305,32 +305,6 @@ func TestSkewOverloadsOneRank(t *testing.T) {
 	}
 }
 
-func TestHiccupsAreRareAndLong(t *testing.T) {
-	longest := func(args ...string) (long int, all []time.Duration) {
-		v := start(t, parsed(t, args...))
-		last := time.Duration(0)
-		if _, err := v.Submit(v.Healthy(), Call{Prompt: "hello", MaxTokens: 6000, IgnoreEOS: true}, func(u Update) {
-			if last > 0 && u.At-last > 400*time.Millisecond {
-				long++
-			}
-			last = u.At
-			all = append(all, u.At)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		drain(t, v)
-		return long, all
-	}
-	if n, _ := longest(); n != 0 {
-		t.Errorf("%d gaps above 400 ms without a fault", n)
-	}
-	n, all := longest("--sim-fault", "hiccup@0x500ms")
-	took := all[len(all)-1] - all[0] - time.Duration(n)*500*time.Millisecond
-	if want := took.Seconds() / hiccupEvery.Seconds(); float64(n) < want/3 || float64(n) > want*3 || n == 0 {
-		t.Errorf("%d hiccups in %v of computing, want about %.1f", n, took, want)
-	}
-}
-
 func TestInjectReachesTheStepUnderWay(t *testing.T) {
 	v := start(t, parsed(t))
 	h := v.Healthy()
@@ -350,7 +324,7 @@ func TestInjectReachesTheStepUnderWay(t *testing.T) {
 
 func TestFaultsOfRanksThatAreNotThere(t *testing.T) {
 	v := start(t, parsed(t, "--data-parallel-size", "2"))
-	for _, kind := range []string{"skew", "stall", "slow", "hiccup"} {
+	for _, kind := range []string{"skew", "stall", "slow"} {
 		if err := v.Inject(v.Healthy(), settings.Fault{Kind: kind, Rank: 2, Factor: 2}); err == nil || !strings.Contains(err.Error(), "no rank 2, only 0 to 1") {
 			t.Errorf("%s of rank 2 of 2: %v", kind, err)
 		}

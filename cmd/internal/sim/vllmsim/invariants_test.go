@@ -106,7 +106,7 @@ func randomWorld(seed uint64) world {
 	w.cancels = r.IntN(2) == 0
 	switch r.IntN(6) {
 	case 0:
-		add("--sim-fault", "slow@2+5x1.7,stall@4+3,hiccup@0x300ms")
+		add("--sim-fault", "slow@2+5x1.7,stall@4+3")
 	case 1:
 		// Of a cancelled answer that is under way client and page know different ends.
 		if !w.cancels {

@@ -1,7 +1,6 @@
 package vllmsim
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
@@ -25,8 +24,7 @@ type rank struct {
 	engine *core.Engine
 	meter  *perf.Meter
 
-	noise   *perf.Noise
-	hiccups *rand.PCG
+	noise *perf.Noise
 
 	busy  bool
 	began time.Duration
@@ -46,14 +44,13 @@ type rank struct {
 func newRank(v *Server, index int) *rank {
 	s := v.settings
 	return &rank{
-		server:  v,
-		index:   index,
-		engine:  core.NewEngine(s.Core(v.sizing.NumBlocks, index)),
-		meter:   v.machine.NewMeter(index*max(1, s.TensorParallel), v.sizing),
-		noise:   v.machine.NewNoise(index),
-		hiccups: stream(s.Seed, forHiccups, uint64(index)),
-		ends:    never,
-		wakes:   never,
+		server: v,
+		index:  index,
+		engine: core.NewEngine(s.Core(v.sizing.NumBlocks, index)),
+		meter:  v.machine.NewMeter(index*max(1, s.TensorParallel), v.sizing),
+		noise:  v.machine.NewNoise(index),
+		ends:   never,
+		wakes:  never,
 	}
 }
 
@@ -75,7 +72,7 @@ func (r *rank) begin(now time.Duration) {
 	r.cost, r.work = perf.Breakdown{}, emptyStep
 	if len(batch.Work) > 0 {
 		r.cost = v.machine.Step(&batch)
-		r.work = r.noise.Apply(r.cost.Total) + r.extra(now)
+		r.work = r.noise.Apply(r.cost.Total) + r.extra()
 	}
 	r.schedule()
 	// The GPUs are busy only during the work, not while the engine is frozen. A fault that is
@@ -84,21 +81,13 @@ func (r *rank) begin(now time.Duration) {
 	r.meter.Step(now, min(r.ends, now+time.Duration(float64(r.work)*slow)), r.cost, slow)
 }
 
-// extra returns the additional time of the step that begins now: by the warm-up or a hiccup.
-func (r *rank) extra(now time.Duration) time.Duration {
-	var d time.Duration
-	if r.steps < warmUpSteps {
-		d = warmUp >> r.steps
+// extra returns the additional time of the step that begins, by the warm-up.
+func (r *rank) extra() time.Duration {
+	if r.steps >= warmUpSteps {
+		return 0
 	}
 	r.steps++
-	if w := r.server.faults.active(hiccup, r.index, now); w != nil {
-		// The probability grows with the length of the step.
-		const unit = 1 << 53
-		if float64(r.hiccups.Uint64()>>11)/unit < r.cost.Total/hiccupEvery.Seconds() {
-			d += w.Delay
-		}
-	}
-	return d
+	return warmUp >> (r.steps - 1)
 }
 
 // schedule sets the end of the current step from the faults known now.

@@ -203,12 +203,8 @@ func (v *Server) Sizing() perf.Sizing { return v.sizing }
 // HTTP counts a request to generate on the page that was refused before Submit, which counts the others.
 func (v *Server) HTTP(path string, status int) { v.book.HTTP(path, status) }
 
-// Purposes of the random streams of a server. The streams are separate, so that using more numbers of one
-// does not affect the others.
-const (
-	forHiccups uint64 = iota + 1
-	forLengths
-)
+// forLengths separates the random stream of output lengths from others with the same seed.
+const forLengths uint64 = 2
 
 func stream(seed, purpose, index uint64) *rand.PCG {
 	return rand.NewPCG(seed, purpose<<32|index)

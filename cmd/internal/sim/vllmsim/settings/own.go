@@ -128,9 +128,9 @@ func (o own) apply(s *Settings) error {
 }
 
 // faultKinds maps the kinds of faults to the meaning of the value after x.
-var faultKinds = map[string]string{"stall": "", "slow": "factor", "die": "", "reset": "", "network": "delay", "skew": "", "hiccup": "delay", "errors": "share"}
+var faultKinds = map[string]string{"stall": "", "slow": "factor", "die": "", "reset": "", "network": "delay", "skew": "", "errors": "share"}
 
-const faultForm = `kind@at[+for][xfactor][#rank] is expected, kind one of stall, slow, die, reset, network, skew, hiccup, errors, as in slow@60s+30sx1.3#0 or network@10sx200ms`
+const faultForm = `kind@at[+for][xfactor][#rank] is expected, kind one of stall, slow, die, reset, network, skew, errors, as in slow@60s+30sx1.3#0 or network@10sx200ms`
 
 // ParseFault parses a fault in the syntax of --sim-fault: "stall@60s+10s", "slow@1m+30sx1.4", "die@90s#1",
 // "network@10sx200ms". Numbers without a unit are seconds.

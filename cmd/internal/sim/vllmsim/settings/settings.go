@@ -91,12 +91,12 @@ type Settings struct {
 
 // Fault is a fault at a time.
 type Fault struct {
-	Kind   string        // "stall", "slow", "die", "reset", "network", "skew" (all requests to one rank), "hiccup" (rare long steps), "errors"
+	Kind   string        // "stall", "slow", "die", "reset", "network", "skew" (all requests to one rank), "errors"
 	At     time.Duration // after the server is healthy
 	For    time.Duration // 0 means permanently
 	Factor float64       // for "slow": factor of the step time; for "errors": share of the requests that are answered 500
 	Rank   int           // data-parallel rank; -1 means all
-	Delay  time.Duration // for "network": added to every answer, outside the server; for "hiccup": added to a step
+	Delay  time.Duration // for "network": added to every answer, outside the server
 }
 
 // Core returns the scheduler configuration of a data-parallel rank with numBlocks blocks, including the null
