@@ -23,12 +23,8 @@ type Call struct {
 	IgnoreEOS bool
 	Priority  int
 	// Model is the requested model: a served name or an adapter; "" means the first served name.
-	Model   string
-	Adapter string // LoRA adapter, if Model does not name it
-	Salt    string
-	// StopAfter is the output length at which the model ends by itself unless IgnoreEOS is set; 0
-	// means a random length from the server's distribution.
-	StopAfter int
+	Model string
+	Salt  string
 	// Path is the HTTP path for the http_* families; "" means /v1/completions.
 	Path string
 	// Once requests a single update at the end, like a client without streaming.
@@ -126,7 +122,7 @@ func (v *Server) Submit(now time.Duration, c Call, sink Sink) (core.ID, error) {
 	if now == v.now {
 		v.arrive(q, now)
 	} else {
-		v.events.Push(now, event{kind: arrives, request: q})
+		v.events.Push(now, func(at time.Duration) { v.arrive(q, at) })
 	}
 	return q.id, nil
 }
@@ -137,7 +133,7 @@ func (v *Server) Submit(now time.Duration, c Call, sink Sink) (core.ID, error) {
 // entrypoints/openai/serving_engine.py before 0.20.
 func (v *Server) check(q *request) *Refusal {
 	s, c := v.settings, &q.call
-	adapter := c.Adapter
+	adapter := ""
 	if c.Model != "" && !slices.Contains(s.Served, c.Model) {
 		adapter = c.Model
 	}
@@ -198,7 +194,7 @@ func (v *Server) Cancel(now time.Duration, id core.ID) {
 	if now == v.now {
 		v.leave(q, now)
 	} else {
-		v.events.Push(now, event{kind: leaves, request: q})
+		v.events.Push(now, func(at time.Duration) { v.leave(q, at) })
 	}
 }
 

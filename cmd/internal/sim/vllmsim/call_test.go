@@ -35,7 +35,7 @@ func TestRefusals(t *testing.T) {
 		{"negative least", nil, Call{Prompt: "a", MinTokens: -1}, 400, "min_tokens must be greater than or equal to 0, got -1."},
 		{"empty", nil, Call{}, 400, "The decoder prompt cannot be empty"},
 		{"unknown model", nil, Call{Prompt: "a", Model: "gpt-4"}, 404, "The model `gpt-4` does not exist."},
-		{"unknown adapter", []string{"--enable-lora", "--lora-modules", "red=/r"}, Call{Prompt: "a", Adapter: "blue"}, 404, "The model `blue` does not exist."},
+		{"unknown adapter", []string{"--enable-lora", "--lora-modules", "red=/r"}, Call{Prompt: "a", Model: "blue"}, 404, "The model `blue` does not exist."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -67,8 +67,6 @@ func TestAccepted(t *testing.T) {
 		{"output is capped by the model's length", nil, Call{Prompt: prompt(8000, 1), MaxTokens: 500, IgnoreEOS: true}, 192, core.Length},
 		{"no limit takes the model's rest", nil, Call{Prompt: prompt(8100, 1), IgnoreEOS: true}, 92, core.Length},
 		{"one token less than the model", nil, Call{Prompt: prompt(8191, 1), IgnoreEOS: true}, 1, core.Length},
-		{"the model ends by itself", nil, Call{Prompt: "a", StopAfter: 7}, 7, core.Stop},
-		{"but not before min_tokens", nil, Call{Prompt: "a", StopAfter: 7, MinTokens: 9}, 9, core.Stop},
 		{"served name", nil, Call{Prompt: "a", Model: "meta-llama/Llama-3.1-8B-Instruct", MaxTokens: 2, IgnoreEOS: true}, 2, core.Length},
 		{"adapter by model", []string{"--enable-lora", "--lora-modules", "red=/r"}, Call{Prompt: "a", Model: "red", MaxTokens: 2, IgnoreEOS: true}, 2, core.Length},
 		{"token ids", nil, Call{Tokens: []core.Token{1, 2, 3}, MaxTokens: 2, IgnoreEOS: true}, 2, core.Length},
@@ -204,7 +202,7 @@ func TestStartRefusesInVLLMsWords(t *testing.T) {
 func TestLoRASlotsLeaveSlotsFree(t *testing.T) {
 	v := start(t, parsed(t, "--enable-lora", "--max-loras", "1", "--lora-modules", "red=/r", "blue=/b"))
 	for i := range 8 {
-		submit(t, v, v.Healthy()+time.Duration(i)*10*time.Millisecond, Call{Prompt: prompt(20, uint64(i)), MaxTokens: 3000, IgnoreEOS: true, Adapter: []string{"red", "blue"}[i%2]})
+		submit(t, v, v.Healthy()+time.Duration(i)*10*time.Millisecond, Call{Prompt: prompt(20, uint64(i)), MaxTokens: 3000, IgnoreEOS: true, Model: []string{"red", "blue"}[i%2]})
 	}
 	page := scrape(t, v, v.Healthy()+5*time.Second)
 	if page["vllm:num_requests_running"] != 4 || page["vllm:num_requests_waiting"] != 4 {

@@ -222,7 +222,7 @@ func (v *Server) Stop(now time.Duration) {
 	v.halt()
 	v.closed = true
 	v.fail(ErrClosed, v.now)
-	v.events = timequeue.Queue[event]{}
+	v.events = timequeue.Queue[func(time.Duration)]{}
 	v.faults = nil
 }
 

@@ -51,7 +51,7 @@ func (v *Server) arrive(q *request, now time.Duration) {
 		// The tokenizer gets requests in the order of the event loop.
 		done = f.tokenizer.add(done, v.costs.Tokenize+time.Duration(n)*v.costs.Character)
 	}
-	v.events.Push(done+v.costs.HandOver, event{kind: queues, request: q})
+	v.events.Push(done+v.costs.HandOver, func(at time.Duration) { v.queue(q, at) })
 }
 
 // queue submits a tokenized request to an engine.
@@ -71,12 +71,8 @@ func (v *Server) queue(q *request, now time.Duration) {
 		Adapter:   q.adapter,
 		Salt:      salt(c.Salt),
 	}
-	switch {
-	case c.IgnoreEOS:
-	case c.StopAfter > 0:
-		r.StopAfter = c.StopAfter
-	default:
-		r.StopAfter = v.lengths.draw(stream(v.settings.Seed, forLengths, uint64(q.id)))
+	if !c.IgnoreEOS {
+		r.StopAfter = v.outputLength(q.id)
 	}
 	q.rank = v.choose(q.front, now)
 	q.queued = true

@@ -127,7 +127,7 @@ func randomWorld(seed uint64) world {
 		c.Priority = r.IntN(3)
 		c.Once = r.IntN(5) == 0
 		if adapters {
-			c.Adapter = pick("", "red", "blue")
+			c.Model = pick("", "red", "blue")
 		}
 		if r.IntN(8) == 0 {
 			c.MinTokens = min(c.MaxTokens, 10)

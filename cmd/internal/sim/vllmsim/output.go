@@ -195,7 +195,10 @@ func (v *Server) detain(q *request, u Update, at time.Duration) {
 		u.History = &history
 	}
 	q.outside++
-	v.events.Push(u.At, event{kind: reaches, request: q, update: u})
+	v.events.Push(u.At, func(time.Duration) {
+		q.outside--
+		v.send(q, u)
+	})
 }
 
 // observe counts a delivery on the page, without the outputs of clients that were gone before it was

@@ -10,6 +10,7 @@
 package vllmsim
 
 import (
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -42,13 +43,12 @@ type Server struct {
 	fronts   []*front
 	balancer balancer
 	faults   faults
-	failures float64 // of requests, that are due and have not happened, below 1
-	events   timequeue.Queue[event]
+	failures float64                                 // of requests, that are due and have not happened, below 1
+	events   timequeue.Queue[func(at time.Duration)] // of the front end
 	costs    perf.FrontEnd
 
 	requests map[core.ID]*request // requests whose answer is not complete
 	lastID   core.ID
-	lengths  lognormal
 }
 
 // Start starts a server at time now; start is the wall time of its process start. The error is the server's
@@ -76,7 +76,6 @@ func Start(s *settings.Settings, now time.Duration, start time.Time) (*Server, e
 		now:      now,
 		costs:    machine.FrontEnd(),
 		requests: map[core.ID]*request{},
-		lengths:  defaultLengths,
 	}
 	v.book = page.NewBook(s, page.Cache{
 		NumBlocks:      sizing.NumBlocks,
@@ -140,7 +139,8 @@ func (v *Server) happen(at time.Duration) {
 		return
 	}
 	if v.events.Next() <= at {
-		v.handle(v.events.Pop())
+		at, call := v.events.Pop()
+		call(at)
 		return
 	}
 	for _, r := range v.ranks {
@@ -159,22 +159,6 @@ func (v *Server) happen(at time.Duration) {
 			v.deliver(f.deliveries.Pop())
 			return
 		}
-	}
-}
-
-// handle handles an event of the front end.
-func (v *Server) handle(at time.Duration, e event) {
-	q := e.request
-	switch e.kind {
-	case arrives:
-		v.arrive(q, at)
-	case queues:
-		v.queue(q, at)
-	case leaves:
-		v.leave(q, at)
-	case reaches:
-		q.outside--
-		v.send(q, e.update)
 	}
 }
 
@@ -203,9 +187,10 @@ func (v *Server) Sizing() perf.Sizing { return v.sizing }
 // HTTP counts a request to generate on the page that was refused before Submit, which counts the others.
 func (v *Server) HTTP(path string, status int) { v.book.HTTP(path, status) }
 
-// forLengths separates the random stream of output lengths from others with the same seed.
-const forLengths uint64 = 2
-
-func stream(seed, purpose, index uint64) *rand.PCG {
-	return rand.NewPCG(seed, purpose<<32|index)
+// outputLength draws the output length of a request that does not determine it: a mean of about 250 tokens with a
+// long tail, as in recorded chats. Assumed. Each request has a random stream of its own.
+func (v *Server) outputLength(id core.ID) int {
+	const median, sigma = 180, 0.8
+	z := rand.New(rand.NewPCG(v.settings.Seed, 2<<32|uint64(id))).NormFloat64()
+	return max(1, int(math.Round(median*math.Exp(sigma*z))))
 }

@@ -57,23 +57,3 @@ func batch(n, context int) core.Batch {
 	}
 	return b
 }
-
-func BenchmarkStep(b *testing.B) {
-	for _, bb := range []struct {
-		name, argv string
-		n          int
-	}{
-		{"dense 1", "--model Qwen/Qwen3-32B --sim-gpu H100-SXM5-80GB", 1},
-		{"dense 256", "--model Qwen/Qwen3-32B --sim-gpu H100-SXM5-80GB", 256},
-		{"moe 256", "--model deepseek-ai/DeepSeek-V3 --sim-gpu H200-SXM -tp 8", 256},
-	} {
-		b.Run(bb.name, func(b *testing.B) {
-			m, _ := machine(b, bb.argv)
-			work := batch(bb.n, 1000)
-			b.ReportAllocs()
-			for b.Loop() {
-				m.Step(&work)
-			}
-		})
-	}
-}

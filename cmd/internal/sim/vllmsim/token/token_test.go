@@ -125,13 +125,3 @@ func FuzzAppend(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkAppend(b *testing.B) {
-	text := strings.Repeat("the quick brown fox jumps over a lazy dog ", 100)
-	var dst []core.Token
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		dst = Append(dst[:0], text)
-	}
-}
