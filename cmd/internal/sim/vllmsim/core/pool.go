@@ -39,8 +39,6 @@ func (p *pool) usage() float64 {
 	return 1 - float64(p.free)/float64(len(p.refs)-1)
 }
 
-func (p *pool) used() int { return len(p.refs) - 1 - p.free }
-
 // allocate returns the next free block and removes its content from the cache. A block must be free.
 func (p *pool) allocate() int32 {
 	b := p.next[0]

@@ -69,7 +69,7 @@ func (m *fakeMachine) Submit(now time.Duration, c vllmsim.Call, sink vllmsim.Sin
 	m.last++
 	q := &fakeRequest{id: m.last, call: c, sink: sink, incarnation: core.History{ID: m.last, Arrival: now, PromptTokens: len(c.Tokens)}}
 	if c.Tokens == nil {
-		q.incarnation.PromptTokens = token.Count(c.Prompt)
+		q.incarnation.PromptTokens = len(token.Append(nil, c.Prompt))
 	}
 	q.incarnation.CachedTokens = 3
 	if len(m.live) == 0 {

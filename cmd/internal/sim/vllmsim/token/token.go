@@ -35,15 +35,6 @@ func Append(dst []core.Token, text string) []core.Token {
 	return dst
 }
 
-// Count returns the number of tokens of text.
-func Count(text string) int {
-	n := 0
-	for ; len(text) > 0; n++ {
-		text = text[piece(text):]
-	}
-	return n
-}
-
 // piece returns the length in bytes of the first token of text, which must not be empty.
 func piece(text string) int {
 	c := text[0]
