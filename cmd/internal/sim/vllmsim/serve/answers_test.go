@@ -216,60 +216,39 @@ func TestTheNextTurnBeginsWithTheLast(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	const internal = `{"error":{"message":"Internal server error","type":"InternalServerError","param":null,"code":500}}`
-	stream := `{"prompt":"x","max_tokens":3,"stream":true}`
-	t.Run("refused by the server", func(t *testing.T) {
-		m := newFake()
-		m.refuse = &vllmsim.Refusal{Status: 400, Type: "BadRequestError", Param: "input_tokens", Message: "This model's maximum context length is 4096 tokens."}
-		got := ask(t, host(t, m, fakeSettings()), http.MethodPost, "/v1/completions", stream)
-		want := `{"error":{"message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","param":"input_tokens","code":400}}`
-		if got.status != 400 || got.body != want {
-			t.Errorf("status %d, %s", got.status, got.body)
-		}
-	})
-	t.Run("before the first token", func(t *testing.T) {
-		m := newFake()
-		m.failNow = true
-		got := ask(t, host(t, m, fakeSettings()), http.MethodPost, "/v1/completions", stream)
-		if got.status != 500 || got.body != internal {
-			t.Errorf("status %d, %s; want 500 and an error alone", got.status, got.body)
-		}
-	})
-	t.Run("within a stream", func(t *testing.T) {
-		m := newFake()
-		m.fail = errors.New("lost")
-		got := ask(t, host(t, m, fakeSettings()), http.MethodPost, "/v1/completions", stream)
-		want := events(`{"error":{"message":"lost","type":"InternalServerError","param":null,"code":500}}`, "[DONE]")
-		if got.status != 200 || !strings.HasSuffix(got.body, want) {
-			t.Errorf("status %d, %s; want it to end with %s", got.status, got.body, want)
-		}
-	})
-	t.Run("of a whole answer", func(t *testing.T) {
-		m := newFake()
-		m.failNow = true
-		got := ask(t, host(t, m, fakeSettings()), http.MethodPost, "/v1/completions", `{"prompt":"x"}`)
-		if got.status != 500 || got.body != internal {
-			t.Errorf("status %d, %s", got.status, got.body)
-		}
-	})
-	t.Run("dead engine", func(t *testing.T) {
-		m := newFake()
-		m.dead = true
-		h := host(t, m, fakeSettings())
-		if got := ask(t, h, http.MethodPost, "/v1/completions", stream); got.status != 500 || !strings.Contains(got.body, "EngineCore encountered an issue") {
-			t.Errorf("status %d, %s", got.status, got.body)
-		}
-		if got := ask(t, h, http.MethodGet, "/health", ""); got.status != 503 || got.body != "" {
-			t.Errorf("health: status %d, %q; want 503 and nothing", got.status, got.body)
-		}
-		if got := ask(t, h, http.MethodGet, "/metrics", ""); got.status != 200 {
-			t.Errorf("metrics: status %d; a dead engine's page goes on", got.status)
-		}
-	})
+	long := &vllmsim.Refusal{Status: 400, Type: "BadRequestError", Param: "input_tokens", Message: "This model's maximum context length is 4096 tokens."}
+	for _, tt := range []struct {
+		name   string
+		spoil  func(m *fakeMachine)
+		stream string
+		status int
+		want   string // at the end of the answer
+	}{
+		{"refused by the server", func(m *fakeMachine) { m.refuse = long }, "true", 400, `4096 tokens.","type":"BadRequestError","param":"input_tokens","code":400}}`},
+		{"before the first token", func(m *fakeMachine) { m.failNow = true }, "true", 500, internal},
+		{"of a whole answer", func(m *fakeMachine) { m.failNow = true }, "false", 500, internal},
+		{"within a stream", func(m *fakeMachine) { m.fail = errors.New("lost") }, "true", 200,
+			events(`{"error":{"message":"lost","type":"InternalServerError","param":null,"code":500}}`, "[DONE]")},
+		{"dead engine", func(m *fakeMachine) { m.dead = true }, "true", 500, `"type":"InternalServerError","param":null,"code":500}}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := newFake()
+			tt.spoil(m)
+			h := host(t, m, fakeSettings())
+			got := ask(t, h, http.MethodPost, "/v1/completions", `{"prompt":"x","max_tokens":3,"stream":`+tt.stream+`}`)
+			if got.status != tt.status || !strings.HasSuffix(got.body, tt.want) {
+				t.Errorf("status %d, %s; want %d and %s", got.status, got.body, tt.status, tt.want)
+			}
+			health, page := ask(t, h, http.MethodGet, "/health", ""), ask(t, h, http.MethodGet, "/metrics", "")
+			if dead := health.status == 503 && health.body == ""; dead != m.dead || page.status != 200 {
+				t.Errorf("health answers %d %q, the page %d", health.status, health.body, page.status)
+			}
+		})
+	}
 	t.Run("cut connection", func(t *testing.T) {
 		m := newFake()
 		m.refuse = vllmsim.ErrClosed
-		h := host(t, m, fakeSettings())
-		w, err := http.Post(h.URL()+"/v1/completions", "application/json", strings.NewReader(stream))
+		w, err := http.Post(host(t, m, fakeSettings()).URL()+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x"}`))
 		if err == nil {
 			w.Body.Close()
 			t.Errorf("status %d, want a connection that breaks", w.StatusCode)
