@@ -19,7 +19,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
-	"github.com/rooftop-dev/rooftop/engine/stat"
+	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -52,7 +52,7 @@ type trialServer struct {
 	w        *World
 	analysis *session.Analysis
 	began    time.Duration
-	start    verdict.Incarnation
+	windows  []engine.Window
 	body     []byte
 	err      error // of a disturbance
 }
@@ -118,27 +118,10 @@ func (l *trialServer) until(length time.Duration) (_ verdict.Incarnation, err er
 		}
 		tick := w.now - l.began
 		if _, window := l.analysis.Add(&session.Poll{T: tick, PageT: tick + scrapeTook, Took: scrapeTook, Body: string(l.body)}); window != nil && window.Evaluable {
-			l.start = append(l.start, slice(window))
+			l.windows = append(l.windows, window.Clone())
 		}
 	}
-	return l.start, l.err
-}
-
-// slice returns a window as a slice for a verdict.
-func slice(live *engine.Window) verdict.Slice {
-	w := live.Clone()
-	s := verdict.Slice{
-		Start: w.Start, Length: w.Duration,
-		Tokens: w.Delta[engine.CounterGenerationTokens], Prompt: w.Delta[engine.CounterPromptTokens], Computed: w.Delta[engine.CounterPromptTokensComputed],
-		Finished: w.Delta[engine.CounterRequestSuccess], Hits: w.Delta[engine.CounterPrefixHits], Queries: w.Delta[engine.CounterPrefixQueries],
-		Running: w.Running, Waiting: w.Waiting, StepTime: w.StepTime, KV: w.KVPeak, Preempts: w.Delta[engine.CounterPreemptions],
-		TTFT: w.Hist[engine.HistTTFT], ITL: w.Hist[engine.HistITL], TPOT: w.Hist[engine.HistTPOT], E2E: w.Hist[engine.HistE2E],
-		PromptLen: w.Hist[engine.HistPromptTokens], OutputLen: w.Hist[engine.HistGenerationTokens],
-	}
-	if cached := w.Delta[engine.CounterPromptTokensCached]; !s.Computed.OK && s.Prompt.OK && cached.OK {
-		s.Computed = stat.Some(max(0, s.Prompt.V-cached.V))
-	}
-	return s
+	return measured.Slices(l.windows), l.err
 }
 
 // trialLoads lists the loads.
