@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"math"
 	"os"
 	"strings"
 	"testing"
@@ -39,7 +38,6 @@ var openObjectives = []struct {
 //	SIMBENCH_HEADROOM=1 go test -timeout 2h -run Headroom -v ./cmd/internal/sim/bench
 func TestHeadroom(t *testing.T) {
 	list, objectives := openServers, openObjectives
-	whole := longtest.Tests || os.Getenv("SIMBENCH_HEADROOM") != ""
 	if os.Getenv("SIMBENCH_HEADROOM") == "" {
 		list, objectives = list[:1], objectives[:1]
 	}
@@ -66,50 +64,24 @@ func TestHeadroom(t *testing.T) {
 		base := c.share * own.Metrics["page.requests_per_s"]
 		first := offered(base, 2*time.Minute, 0)
 		runs := map[float64]map[string]float64{}
-		every := 2 * time.Second // the GPU does not matter
-		if whole {
-			every = 0
-		}
 		at := func(rate float64) map[string]float64 {
 			if runs[rate] == nil {
-				runs[rate] = offered(rate, 5*time.Minute, every).Metrics
+				runs[rate] = offered(rate, 5*time.Minute, 2*time.Second).Metrics // the GPU does not matter
 			}
 			return runs[rate]
 		}
 		const waiting = "page.waiting_mean"
 		judge := func(name string, h engine.Headroom, broken func(map[string]float64) bool) {
 			asked++
-			if !whole {
-				// The rate at which it breaks lies in the range if it holds at its low end and breaks at its high one.
-				in := h.Mid.OK && !broken(at(base+h.Low.V)) && broken(at(base+h.High.V))
-				t.Logf("%-17s %-9s at %.2f/s: predicted %.2f to %.2f (%s, %.0f running) %s; within %v", c.name, name, base, h.Low.V, h.High.V, h.Limit, h.Running.V, h.Reason, in)
-				if h.Mid.OK {
-					told++
-				}
-				if in {
-					within++
-				}
-				return
-			}
-			low, high := base, base*1.2
-			for !broken(at(high)) && high < 32*base {
-				low, high = high, high*1.4
-			}
-			for high/low > 1.02 {
-				if mid := math.Sqrt(low * high); broken(at(mid)) {
-					high = mid
-				} else {
-					low = mid
-				}
-			}
-			found := math.Sqrt(low*high) - base
-			in := h.Low.V <= found && found <= h.High.V
-			t.Logf("%-17s %-9s at %.2f/s: predicted %.2f to %.2f, middle %.2f (%s, %.0f running) %s; found %.2f, within %v", c.name, name, base, h.Low.V, h.High.V, h.Mid.V, h.Limit, h.Running.V, h.Reason, found, in)
+			// The rate at which it breaks lies in the range if it holds at its low end and breaks at its high one.
+			in := h.Mid.OK && !broken(at(base+h.Low.V)) && broken(at(base+h.High.V))
+			t.Logf("%-17s %-9s at %.2f/s: predicted %.2f to %.2f (%s, %.0f running) %s; within %v",
+				c.name, name, base, h.Low.V, h.High.V, h.Limit, h.Running.V, h.Reason, in)
 			if h.Mid.OK {
 				told++
-				if in {
-					within++
-				}
+			}
+			if in {
+				within++
 			}
 		}
 		judge("", first.Diagnosis.Headroom, func(m map[string]float64) bool { return m[waiting] >= 1 })
