@@ -135,21 +135,6 @@ func TestSlowLengthensStepsAndShowsOnTheGPU(t *testing.T) {
 	}
 }
 
-func TestFaultOfOneRank(t *testing.T) {
-	v := start(t, parsed(t, "--data-parallel-size", "2", "--sim-fault", "stall@1s#1"))
-	all := streams(t, v)
-	run(v, v.Healthy()+30*time.Second)
-	grew := 0
-	for _, c := range all {
-		if c.last > v.Healthy()+20*time.Second {
-			grew++
-		}
-	}
-	if grew != 8 {
-		t.Errorf("%d of 16 streams go on, want the 8 of the other rank", grew)
-	}
-}
-
 func TestDie(t *testing.T) {
 	v := start(t, parsed(t, "--sim-fault", "die@5s"))
 	h := v.Healthy()
@@ -273,35 +258,6 @@ func TestStallOfAnIdleEngine(t *testing.T) {
 	drain(t, v)
 	if got.tokens != 1 || got.history.Scheduled != h+6*time.Second {
 		t.Errorf("%d tokens, scheduled at %v, want it at the end of the stall, %v", got.tokens, got.history.Scheduled, h+6*time.Second)
-	}
-}
-
-func TestSkewOverloadsOneRank(t *testing.T) {
-	load := func(args ...string) []core.State {
-		v := start(t, parsed(t, append(args, "--data-parallel-size", "4", "--max-num-seqs", "8")...))
-		for i := range 32 {
-			submit(t, v, v.Healthy()+time.Duration(i)*30*time.Millisecond, Call{Prompt: prompt(50, uint64(i)), MaxTokens: 2000, IgnoreEOS: true})
-		}
-		run(v, v.Healthy()+5*time.Second)
-		var states []core.State
-		for _, r := range v.ranks {
-			states = append(states, r.state)
-		}
-		return states
-	}
-	for i, s := range load() {
-		if s.Running != 8 || s.WaitingCapacity != 0 {
-			t.Errorf("balanced rank %d: %d running, %d waiting, want 8 and 0", i, s.Running, s.WaitingCapacity)
-		}
-	}
-	for i, s := range load("--sim-fault", "skew@0#2") {
-		running, waiting := 0, 0
-		if i == 2 {
-			running, waiting = 8, 24
-		}
-		if s.Running != running || s.WaitingCapacity != waiting {
-			t.Errorf("skewed rank %d: %d running, %d waiting, want %d and %d", i, s.Running, s.WaitingCapacity, running, waiting)
-		}
 	}
 }
 

@@ -29,27 +29,6 @@ func TestFreeOrder(t *testing.T) {
 	}
 }
 
-func TestGeneratedTokensAreCached(t *testing.T) {
-	for _, async := range []bool{false, true} {
-		c := small()
-		c.AsyncScheduling = async
-		b := newBench(t, c)
-		b.add(1, words(1, 6), 10)
-		_, out := b.drain()
-		second := words(1, 6)
-		for _, o := range out {
-			second = append(second, o.Token)
-		}
-		second = append(second, 7, 7, 7)
-		b.add(2, second, 1)
-		// Of 16 tokens the last was sampled and never computed, so its block is not
-		// full: 12 of 19 are found.
-		if r := b.wantRows([2]int{2, 7}); r.PrefixHits != 12 {
-			t.Errorf("async %v: %d hits, want 12", async, r.PrefixHits)
-		}
-	}
-}
-
 // Fact 29: a blocked head is looked up in each step; only Old counts that.
 func TestBlockedHeadInflatesQueriesInOldOnly(t *testing.T) {
 	for g, want := range map[Generation][]int{New: {0, 0, 0}, Old: {18, 18, 18}} {
