@@ -7,7 +7,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/timequeue"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -21,7 +20,7 @@ type World struct {
 	server  *vllmsim.Server // nil if no server runs
 	live    *settings.Settings
 	clients []*clients
-	timers  timequeue.Queue[func()]
+	timers  vllmsim.Queue[func()]
 }
 
 // NewWorld returns a world at time 0, without a server.
@@ -105,7 +104,7 @@ func (w *World) Until(t time.Duration) {
 	}
 }
 
-// next returns the time of the next event, timequeue.Never if there is none.
+// next returns the time of the next event, vllmsim.Never if there is none.
 func (w *World) next() time.Duration {
 	least := w.timers.Next()
 	if w.server != nil {

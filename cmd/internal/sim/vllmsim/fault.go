@@ -7,7 +7,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/timequeue"
 )
 
 // Kinds of fault, as [settings.Fault] spells them.
@@ -42,8 +41,8 @@ type faults []*window
 
 // add adds a fault that begins at a time. Settings.CheckFault must have accepted it.
 func (list *faults) add(at time.Duration, f settings.Fault) {
-	w := &window{Fault: f, from: at, to: never}
-	if f.For > 0 && at < never-f.For {
+	w := &window{Fault: f, from: at, to: Never}
+	if f.For > 0 && at < Never-f.For {
 		w.to = at + f.For
 	} else if f.Kind == reset {
 		w.to = at
@@ -90,15 +89,15 @@ func (list faults) frozen(rank int, now time.Duration) (until time.Duration, yes
 		if w == nil {
 			return until, yes
 		}
-		if until = w.to; until == never {
-			return never, true
+		if until = w.to; until == Never {
+			return Never, true
 		}
 	}
 }
 
 // pace returns the relative speed of a rank at a time, 1 without faults, and until when it applies.
 func (list faults) pace(rank int, now time.Duration) (speed float64, until time.Duration) {
-	speed, until = 1, never
+	speed, until = 1, Never
 	for _, w := range list {
 		if w.Kind != stall && w.Kind != slow || w.Rank >= 0 && w.Rank != rank {
 			continue
@@ -129,12 +128,12 @@ func (list faults) passed(rank int, began, work time.Duration) time.Duration {
 		speed, until := list.pace(rank, at)
 		if speed > 0 {
 			need := time.Duration(left / speed)
-			if until == never || at+need <= until {
+			if until == Never || at+need <= until {
 				return at + need
 			}
 			left -= float64(until-at) * speed
-		} else if until == never {
-			return never
+		} else if until == Never {
+			return Never
 		}
 		at = until
 	}
@@ -195,7 +194,7 @@ func (list faults) next() time.Duration {
 			return w.from
 		}
 	}
-	return never
+	return Never
 }
 
 // strike applies the die and reset faults that are due.
@@ -222,18 +221,18 @@ func (v *Server) Stop(now time.Duration) {
 	v.halt()
 	v.closed = true
 	v.fail(ErrClosed, v.now)
-	v.events = timequeue.Queue[func(time.Duration)]{}
+	v.events = Queue[func(time.Duration)]{}
 	v.faults = nil
 }
 
 // halt ends the engines; outputs that they have not delivered are lost.
 func (v *Server) halt() {
 	for _, r := range v.ranks {
-		r.busy, r.ends, r.wakes = false, never, never
+		r.busy, r.ends, r.wakes = false, Never, Never
 		r.reports = nil
 	}
 	for _, f := range v.fronts {
-		f.deliveries = timequeue.Queue[chunk]{}
+		f.deliveries = Queue[chunk]{}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/timequeue"
 )
 
 // worker processes work sequentially, in order of arrival.
@@ -30,7 +29,7 @@ func (w *worker) done(now time.Duration) time.Duration {
 // front is one API server process; perf.FrontEnd lists its costs.
 type front struct {
 	loop, tokenizer worker
-	deliveries      timequeue.Queue[chunk]
+	deliveries      Queue[chunk]
 	counted         time.Duration // CPU time that is already on the page
 }
 

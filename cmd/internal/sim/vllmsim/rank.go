@@ -49,8 +49,8 @@ func newRank(v *Server, index int) *rank {
 		engine: core.NewEngine(s.Core(v.sizing.NumBlocks, index)),
 		meter:  v.machine.NewMeter(index*max(1, s.TensorParallel), v.sizing),
 		noise:  v.machine.NewNoise(index),
-		ends:   never,
-		wakes:  never,
+		ends:   Never,
+		wakes:  Never,
 	}
 }
 
@@ -68,7 +68,7 @@ func (r *rank) begin(now time.Duration) {
 	if !ok {
 		return
 	}
-	r.busy, r.began, r.wakes = true, now, never
+	r.busy, r.began, r.wakes = true, now, Never
 	r.cost, r.work = perf.Breakdown{}, emptyStep
 	if len(batch.Work) > 0 {
 		r.cost = v.machine.Step(&batch)
@@ -98,7 +98,7 @@ func (r *rank) schedule() {
 // complete ends the current step and starts the next one.
 func (r *rank) complete(now time.Duration) {
 	v := r.server
-	r.busy, r.ends = false, never
+	r.busy, r.ends = false, Never
 	report := r.engine.Complete(now)
 	r.state = report.State
 	v.balancer.changed = true

@@ -18,10 +18,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/timequeue"
 )
-
-const never = timequeue.Never
 
 // Server is one start of a server process. Its methods are not safe for concurrent use. Times are since an
 // origin that is the same for every start on one clock, and never decrease: an earlier time counts as the
@@ -43,8 +40,8 @@ type Server struct {
 	fronts   []*front
 	balancer balancer
 	faults   faults
-	failures float64                                 // of requests, that are due and have not happened, below 1
-	events   timequeue.Queue[func(at time.Duration)] // of the front end
+	failures float64                       // of requests, that are due and have not happened, below 1
+	events   Queue[func(at time.Duration)] // of the front end
 	costs    perf.FrontEnd
 
 	requests map[core.ID]*request // requests whose answer is not complete
@@ -104,7 +101,7 @@ func (v *Server) Dead() bool { return v.dead }
 // Next returns the time of the next event; false if there is none.
 func (v *Server) Next() (time.Duration, bool) {
 	at := v.next()
-	return at, at != never
+	return at, at != Never
 }
 
 func (v *Server) next() time.Duration {
@@ -123,7 +120,7 @@ func (v *Server) next() time.Duration {
 func (v *Server) Advance(now time.Duration) {
 	for {
 		at := v.next()
-		if at > now || at == never {
+		if at > now || at == Never {
 			break
 		}
 		v.now = max(v.now, at)
@@ -149,7 +146,7 @@ func (v *Server) happen(at time.Duration) {
 			r.complete(at)
 			return
 		case r.wakes <= at:
-			r.wakes = never
+			r.wakes = Never
 			r.begin(at)
 			return
 		}

@@ -1,5 +1,4 @@
-// Package timequeue provides the queue of future events of a simulation, in order of time.
-package timequeue
+package vllmsim
 
 import (
 	"math"
@@ -9,7 +8,8 @@ import (
 // Never is the time of an event that does not happen.
 const Never time.Duration = math.MaxInt64
 
-// Queue is a binary heap of values, ordered by time and then by insertion. The zero Queue is empty.
+// Queue is the queue of future events of a simulation: a binary heap of values, ordered by time and then by
+// insertion. The zero Queue is empty.
 type Queue[T any] struct {
 	heap  []entry[T]
 	count uint64
