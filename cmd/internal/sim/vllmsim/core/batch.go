@@ -6,8 +6,6 @@ type Work struct {
 	Context int  // tokens computed before this step
 	New     int  // tokens to compute; at least 1
 	Samples bool // whether the step samples a token for it
-	Prefill bool // whether New are prompt tokens or recomputed ones
-	Adapter string
 }
 
 // Batch is one scheduled step. It is valid until the next call of the engine.

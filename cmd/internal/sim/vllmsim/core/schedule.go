@@ -124,8 +124,6 @@ func (e *Engine) assign(p *plan, s *sequence, n int) {
 		ID:      s.req.ID,
 		Context: s.computed,
 		New:     n,
-		Prefill: s.computed < s.prefillEnd,
-		Adapter: s.req.Adapter,
 	}
 	s.computed += n
 	if s.computed >= s.tokens+s.pending {
@@ -211,7 +209,6 @@ func (e *Engine) admit(p *plan, s *sequence, cached, n int, now time.Duration) {
 	}
 	s.status = running
 	s.computed = cached
-	s.prefillEnd = s.tokens
 	e.running = append(e.running, s)
 	e.assign(p, s, n)
 }

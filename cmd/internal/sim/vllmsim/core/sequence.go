@@ -24,9 +24,6 @@ type sequence struct {
 	lastAt   int // maximum tokens, including sampled ones, by MaxTokens
 	status   status
 	adapter  int32
-	// prefillEnd is the number of tokens at its last admission: tokens before it are prefill or
-	// recomputation.
-	prefillEnd int
 
 	blocks []int32
 	hashed int      // blocks from the front that are or were in the cache

@@ -34,7 +34,7 @@ func withDevice(t testing.TB, argv, file string) *perf.Machine {
 }
 
 func prompt(tokens, context int) core.Batch {
-	return core.Batch{Work: []core.Work{{ID: 1, Context: context, New: tokens, Samples: true, Prefill: true}}, Tokens: tokens}
+	return core.Batch{Work: []core.Work{{ID: 1, Context: context, New: tokens, Samples: true}}, Tokens: tokens}
 }
 
 // TestCausesHaveEffects compares a step of two servers that differ in one cause.
@@ -131,7 +131,7 @@ func TestMoreWorkIsNeverFaster(t *testing.T) {
 			for range 1 + r.IntN(100) {
 				w := core.Work{Context: r.IntN(8000), New: 1, Samples: true}
 				if r.IntN(8) == 0 {
-					w.New, w.Prefill, w.Samples = 1+r.IntN(2000), true, r.IntN(2) == 0
+					w.New, w.Samples = 1+r.IntN(2000), r.IntN(2) == 0
 				}
 				b.Work = append(b.Work, w)
 			}

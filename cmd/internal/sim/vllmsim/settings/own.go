@@ -10,11 +10,6 @@ import (
 	"time"
 )
 
-// own lists the simulator's flags (--sim-…), in order.
-type own []ownFlag
-
-type ownFlag struct{ name, value string }
-
 // ownKind is one of the simulator's flags with the function that sets it.
 type ownKind struct {
 	name string
@@ -77,29 +72,34 @@ var ownFlags = []ownKind{
 	}},
 }
 
-// splitOwn separates the simulator's flags from an argument vector.
-func splitOwn(argv []string) (own, []string, error) {
-	var mine own
-	var rest []string
+// takeOwn sets the simulator's flags of an argument vector and returns the rest.
+func (s *Settings) takeOwn(argv []string) (rest []string, err error) {
 	for i := 0; i < len(argv); i++ {
 		word, value, inline := strings.Cut(argv[i], "=")
 		name, ok := strings.CutPrefix(strings.ReplaceAll(word, "_", "-"), "--sim-")
-		switch {
-		case !ok:
+		if !ok {
 			rest = append(rest, argv[i])
 			continue
-		case !slices.ContainsFunc(ownFlags, func(f ownKind) bool { return f.name == name }):
-			return nil, nil, fmt.Errorf("unrecognized arguments: %s (the simulator has %s)", argv[i], ownNames())
+		}
+		k := slices.IndexFunc(ownFlags, func(f ownKind) bool { return f.name == name })
+		switch {
+		case k < 0:
+			return nil, fmt.Errorf("unrecognized arguments: %s (the simulator has %s)", argv[i], ownNames())
 		case inline:
 		case i+1 < len(argv):
 			i++
 			value = argv[i]
 		default:
-			return nil, nil, fmt.Errorf("argument --sim-%s: expected one argument", name)
+			return nil, fmt.Errorf("argument --sim-%s: expected one argument", name)
 		}
-		mine = append(mine, ownFlag{name, value})
+		if value == "" {
+			return nil, fmt.Errorf("argument --sim-%s: a value is expected", name)
+		}
+		if err := ownFlags[k].set(s, value); err != nil {
+			return nil, fmt.Errorf("argument --sim-%s: %q: %w", name, value, err)
+		}
 	}
-	return mine, rest, nil
+	return rest, nil
 }
 
 func ownNames() string {
@@ -108,23 +108,6 @@ func ownNames() string {
 		names = append(names, "--sim-"+f.name)
 	}
 	return strings.Join(names, ", ")
-}
-
-func (o own) apply(s *Settings) error {
-	for _, f := range o {
-		for _, known := range ownFlags {
-			if known.name != f.name {
-				continue
-			}
-			if f.value == "" {
-				return fmt.Errorf("argument --sim-%s: a value is expected", f.name)
-			}
-			if err := known.set(s, f.value); err != nil {
-				return fmt.Errorf("argument --sim-%s: %q: %w", f.name, f.value, err)
-			}
-		}
-	}
-	return nil
 }
 
 // faultKinds maps the kinds of faults to the meaning of the value after x.

@@ -18,12 +18,9 @@ func Parse(argv []string, read func(path string) ([]byte, error)) (*Settings, er
 	if read == nil {
 		read = func(path string) ([]byte, error) { return nil, errors.New("no files here") }
 	}
-	own, rest, err := splitOwn(argv)
-	if err != nil {
-		return nil, err
-	}
 	s := &Settings{Argv: slices.Clone(argv), Release: Releases[len(Releases)-1], Scale: 1, StartupTime: -1}
-	if err := own.apply(s); err != nil {
+	rest, err := s.takeOwn(argv)
+	if err != nil {
 		return nil, err
 	}
 	cfg, err := command(rest, read)
