@@ -2,25 +2,21 @@ package serve
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 )
 
 // refusal is an answer other than 200, in the format of vLLM's errors (serve/engine/protocol.py,
 // ErrorResponse).
-type refusal struct {
-	status  int
-	kind    string // type
-	param   string // "" is null
-	message string
-}
-
-func (r *refusal) Error() string { return r.message }
+type refusal = vllmsim.Refusal
 
 // badRequest returns the refusal of an invalid request.
 func badRequest(param, message string) *refusal {
-	return &refusal{http.StatusBadRequest, "BadRequestError", param, message}
+	return &refusal{Status: http.StatusBadRequest, Type: "BadRequestError", Param: param, Message: message}
 }
 
 // unsupported returns the refusal of a feature that vLLM has and the simulator does not: it is never
@@ -30,22 +26,37 @@ func unsupported(param, why string) *refusal {
 }
 
 func noModel(name, valid string) *refusal {
-	return &refusal{http.StatusNotFound, "NotFoundError", "model", "The model `" + name + "` does not exist. Valid aliases: " + valid + "."}
+	return &refusal{Status: http.StatusNotFound, Type: "NotFoundError", Param: "model", Message: "The model `" + name + "` does not exist. Valid aliases: " + valid + "."}
 }
 
 // httpError returns the refusal for FastAPI's own errors: an unknown path, or a method that a path does not
 // accept.
 func httpError(status int, detail string) *refusal {
-	return &refusal{status, http.StatusText(status), "", detail}
+	return &refusal{Status: status, Type: http.StatusText(status), Message: detail}
 }
 
-// body returns the error as JSON.
-func (r *refusal) body() []byte {
+// errorBody returns a refusal as JSON.
+func errorBody(r *refusal) []byte {
 	return fmt.Appendf(nil, `{"error":{"message":%s,"type":%s,"param":%s,"code":%d}}`,
-		quote(r.message), quote(r.kind), quoteOrNull(r.param), r.status)
+		quote(r.Message), quote(r.Type), quoteOrNull(r.Param), r.Status)
 }
 
-func (r *refusal) write(w http.ResponseWriter) { writeBody(w, r.status, "application/json", r.body()) }
+// refuse answers with a refusal.
+func refuse(w http.ResponseWriter, r *refusal) {
+	writeBody(w, r.Status, "application/json", errorBody(r))
+}
+
+// refusalOf returns why the server refused or failed a request; nil is a failure without a reason.
+func refusalOf(err error) *refusal {
+	if r := (*refusal)(nil); errors.As(err, &r) && r.Status != 0 {
+		return r
+	}
+	message := "Internal server error"
+	if err != nil {
+		message = err.Error()
+	}
+	return &refusal{Status: http.StatusInternalServerError, Type: "InternalServerError", Message: message}
+}
 
 // writeJSON answers with a value as JSON.
 func writeJSON(w http.ResponseWriter, v any) *refusal {

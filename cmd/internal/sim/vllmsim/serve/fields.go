@@ -37,7 +37,7 @@ func readFields(w http.ResponseWriter, r *http.Request) (fields, *refusal) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, &refusal{http.StatusRequestEntityTooLarge, "Request Entity Too Large", "", "simulated server: the request is larger than 32 MiB"}
+		return nil, httpError(http.StatusRequestEntityTooLarge, "simulated server: the request is larger than 32 MiB")
 	case err != nil:
 		return nil, invalid("body", "the request's body did not arrive: "+err.Error())
 	case len(bytes.TrimSpace(body)) == 0:
@@ -56,7 +56,7 @@ func readFields(w http.ResponseWriter, r *http.Request) (fields, *refusal) {
 // invalid returns vLLM's answer to a request that does not validate
 // (serve/exception_handling/handlers/validation.py).
 func invalid(param, message string) *refusal {
-	return &refusal{http.StatusBadRequest, "Bad Request", param, "1 validation error:\n  " + message}
+	return &refusal{Status: http.StatusBadRequest, Type: "Bad Request", Param: param, Message: "1 validation error:\n  " + message}
 }
 
 // absent reports whether a member is missing or null.

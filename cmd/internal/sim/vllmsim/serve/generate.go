@@ -43,12 +43,18 @@ func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params
 	s := newStream(newForm(chat, p, id, time.Now().Unix(), f.served(p.model), f.fingerprint, f.details))
 	c.Model, c.Path, c.Once = p.model, r.URL.Path, !p.stream
 	c.MaxTokens, c.MinTokens, c.IgnoreEOS, c.Priority, c.Salt = p.maxTokens, p.minTokens, p.ignoreEOS, p.priority, p.salt
-	refused, err := f.submit(r.Context(), s, c)
-	if err == nil && refused != nil {
-		refused.write(w)
+	var refused error
+	err := f.do(r.Context(), func(now time.Duration) {
+		s.id, refused = f.m.Submit(now, c, func(u vllmsim.Update) { s.add(f.loop, u) })
+	})
+	switch {
+	case err != nil:
+	case errors.Is(refused, vllmsim.ErrClosed):
+		err = refused
+	case refused != nil:
+		refuse(w, refusalOf(refused))
 		return nil
-	}
-	if err == nil {
+	default:
 		err = s.answer(r.Context(), w, f.gone)
 	}
 	switch {
@@ -60,32 +66,6 @@ func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params
 		f.cancel(s)
 	}
 	return nil
-}
-
-// submit submits a call to the server. An error means that there is no HTTP answer.
-func (f *incarnation) submit(ctx context.Context, s *stream, c vllmsim.Call) (*refusal, error) {
-	var refused error
-	err := f.do(ctx, func(now time.Duration) {
-		s.id, refused = f.m.Submit(now, c, func(u vllmsim.Update) { s.add(f.loop, u) })
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case errors.Is(refused, vllmsim.ErrClosed):
-		return nil, refused
-	case refused != nil:
-		return refusalOf(refused), nil
-	}
-	return nil, nil
-}
-
-// refusalOf returns a server's refusal as an HTTP answer.
-func refusalOf(err error) *refusal {
-	var r *vllmsim.Refusal
-	if errors.As(err, &r) && r.Status != 0 {
-		return &refusal{r.Status, r.Type, r.Param, r.Message}
-	}
-	return &refusal{http.StatusInternalServerError, "InternalServerError", "", err.Error()}
 }
 
 // cancel reports to the server that a request's client went away.

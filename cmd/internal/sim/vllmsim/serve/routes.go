@@ -47,21 +47,21 @@ func (f *incarnation) routes() http.Handler {
 		to, known := table[r.URL.Path]
 		switch {
 		case !known:
-			httpError(http.StatusNotFound, "Not Found").write(w)
+			refuse(w, httpError(http.StatusNotFound, "Not Found"))
 		case !slices.Contains(to.methods, r.Method):
 			w.Header().Set("Allow", strings.Join(to.methods, ", "))
-			httpError(http.StatusMethodNotAllowed, "Method Not Allowed").write(w)
+			refuse(w, httpError(http.StatusMethodNotAllowed, "Method Not Allowed"))
 		case to.local && !fromHere(r):
-			httpError(http.StatusForbidden, "simulated server: "+r.URL.Path+" answers this machine alone").write(w)
+			refuse(w, httpError(http.StatusForbidden, "simulated server: "+r.URL.Path+" answers this machine alone"))
 		default:
 			refused := to.handle(w, r)
 			if refused == nil {
 				return
 			}
-			refused.write(w)
+			refuse(w, refused)
 			if to.submits {
 				// Counted even if the client went away meanwhile.
-				_ = f.post(context.WithoutCancel(r.Context()), func(time.Duration) { f.m.HTTP(r.URL.Path, refused.status) })
+				_ = f.post(context.WithoutCancel(r.Context()), func(time.Duration) { f.m.HTTP(r.URL.Path, refused.Status) })
 			}
 		}
 	})

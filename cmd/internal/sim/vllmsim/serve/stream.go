@@ -63,7 +63,7 @@ func (s *stream) add(l *loop, u vllmsim.Update) {
 		return
 	}
 	if u.Err != nil || u.Finish == core.Error {
-		s.fail(failure(u.Err))
+		s.fail(refusalOf(u.Err))
 		return
 	}
 	s.finish = u.Finish
@@ -81,19 +81,11 @@ func (s *stream) add(l *loop, u vllmsim.Update) {
 	}
 }
 
-// failure returns the answer to a request that the engine failed.
-func failure(err error) *refusal {
-	if err == nil {
-		return &refusal{http.StatusInternalServerError, "InternalServerError", "", "Internal server error"}
-	}
-	return refusalOf(err)
-}
-
 // fail ends the request with an error: as the answer if nothing was sent, else within the stream.
 func (s *stream) fail(r *refusal) {
 	s.failed = r
 	if s.form.stream && s.begun {
-		s.out = fmt.Appendf(s.out, "data: %s\n\ndata: [DONE]\n\n", r.body())
+		s.out = fmt.Appendf(s.out, "data: %s\n\ndata: [DONE]\n\n", errorBody(r))
 	}
 }
 
@@ -124,7 +116,7 @@ func (s *stream) answer(ctx context.Context, w http.ResponseWriter, ended <-chan
 		case cut:
 			return vllmsim.ErrClosed
 		case failed != nil && (!s.form.stream || !sent && len(out) == 0):
-			failed.write(w)
+			refuse(w, failed)
 			return nil
 		case !s.form.stream:
 			writeBody(w, http.StatusOK, "application/json", out)
