@@ -1,7 +1,6 @@
 package core
 
 import (
-	"math"
 	"slices"
 	"testing"
 
@@ -145,52 +144,5 @@ func TestGeneratedTokens(t *testing.T) {
 	distinct := slices.Compact(slices.Sorted(slices.Values(a)))
 	if len(distinct) < 190 {
 		t.Errorf("%d distinct of 200 tokens", len(distinct))
-	}
-}
-
-func TestNewEngineRefuses(t *testing.T) {
-	for name, change := range map[string]func(*Config){
-		"slots":     func(c *Config) { c.MaxNumSeqs = 0 },
-		"budget":    func(c *Config) { c.MaxNumBatchedTokens = 0 },
-		"length":    func(c *Config) { c.MaxModelLen = 0 },
-		"block":     func(c *Config) { c.BlockSize = 0 },
-		"pool":      func(c *Config) { c.NumBlocks = 1 },
-		"threshold": func(c *Config) { c.LongPrefillTokenThreshold = -1 },
-		"watermark": func(c *Config) { c.Watermark = math.NaN() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := small()
-			change(&c)
-			defer func() {
-				if recover() == nil {
-					t.Error("it was taken")
-				}
-			}()
-			NewEngine(c)
-		})
-	}
-}
-
-func TestMisuseIsRefused(t *testing.T) {
-	for name, use := range map[string]func(*Engine){
-		"Complete without a step": func(e *Engine) { e.Complete(0) },
-		"Begin twice": func(e *Engine) {
-			e.Submit(Request{ID: 1, Prompt: words(1, 3), MaxTokens: 3})
-			e.Begin(0)
-			e.Begin(0)
-		},
-		"one ID twice": func(e *Engine) {
-			e.Submit(Request{ID: 1, Prompt: words(1, 3), MaxTokens: 3})
-			e.Submit(Request{ID: 1, Prompt: words(1, 3), MaxTokens: 3})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if recover() == nil {
-					t.Error("it was taken")
-				}
-			}()
-			use(NewEngine(small()))
-		})
 	}
 }

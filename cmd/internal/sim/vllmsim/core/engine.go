@@ -1,8 +1,6 @@
 package core
 
 import (
-	"fmt"
-	"math"
 	"time"
 )
 
@@ -22,10 +20,9 @@ type Engine struct {
 	adapters map[string]int32 // name to index
 	seen     []uint64         // by adapter index: the last step that scheduled it
 
-	step    *plan // in execution, else the next to fill
-	next    *plan // scheduled ahead under asynchronous scheduling
-	ahead   bool  // whether next is scheduled
-	inStep  bool
+	step    *plan  // in execution, else the next to fill
+	next    *plan  // scheduled ahead under asynchronous scheduling
+	ahead   bool   // whether next is scheduled
 	lastNum uint64 // number of the last batch that Begin returned
 
 	ends     []Output // ends without a token, for the next report
@@ -37,29 +34,8 @@ type Engine struct {
 	queries, hit int
 }
 
-// NewEngine returns an idle engine. It panics on a configuration with which vLLM would not start (a count
-// below 1, fewer than two blocks, a ratio outside 0..1).
+// NewEngine returns an idle engine. Its configuration must be one with which vLLM starts.
 func NewEngine(c Config) *Engine {
-	for _, n := range []struct {
-		name  string
-		value int
-		least int
-	}{
-		{"MaxNumSeqs", c.MaxNumSeqs, 1},
-		{"MaxNumBatchedTokens", c.MaxNumBatchedTokens, 1},
-		{"MaxModelLen", c.MaxModelLen, 1},
-		{"BlockSize", c.BlockSize, 1},
-		{"NumBlocks", c.NumBlocks, 2},
-		{"LongPrefillTokenThreshold", c.LongPrefillTokenThreshold, 0},
-		{"MaxLoras", c.MaxLoras, 0},
-	} {
-		if n.value < n.least || n.value > math.MaxInt32 {
-			panic(fmt.Sprintf("core: %s is %d, at least %d is needed", n.name, n.value, n.least))
-		}
-	}
-	if !(c.Watermark >= 0 && c.Watermark <= 1) {
-		panic(fmt.Sprintf("core: Watermark is %v, not within 0..1", c.Watermark))
-	}
 	e := &Engine{
 		config:    c,
 		watermark: int(c.Watermark * float64(c.NumBlocks)),
@@ -76,11 +52,8 @@ func NewEngine(c Config) *Engine {
 
 // Submit queues a request, which the next step can schedule. A request that could never run (no prompt,
 // no output requested, a prompt longer than the model's length or larger than the pool) ends with
-// [Error]. Submit panics if a request with the same ID is in flight.
+// [Error]. No request with the same ID may be in flight.
 func (e *Engine) Submit(r Request) {
-	if e.byID[r.ID] != nil {
-		panic(fmt.Sprintf("core: request %d is submitted twice", r.ID))
-	}
 	s := newSequence(&r, &e.config)
 	s.adapter = e.adapter(r.Adapter)
 	e.byID[r.ID] = s
@@ -102,9 +75,6 @@ func (e *Engine) Abort(id ID) {
 // the next one, before the output of either is known (vLLM v1/engine/core.py, step_with_batch_queue with
 // a queue of two). Requests that arrive or end during step k therefore affect step k+2.
 func (e *Engine) Begin(now time.Duration) (Batch, bool) {
-	if e.inStep {
-		panic("core: Begin before the Complete of the step before")
-	}
 	e.admitArrivals(now)
 	e.applyAborts()
 	if e.ahead {
@@ -117,7 +87,6 @@ func (e *Engine) Begin(now time.Duration) (Batch, bool) {
 		}
 	}
 	e.lastNum = e.step.number
-	e.inStep = true
 	if e.config.AsyncScheduling {
 		e.schedule(e.next, e.lastNum+1, now)
 		e.ahead = !e.next.empty()
@@ -125,13 +94,8 @@ func (e *Engine) Begin(now time.Duration) (Batch, bool) {
 	return e.step.batch(), true
 }
 
-// Complete ends the step that Begin scheduled: it samples tokens and removes finished requests. It panics
-// without a step.
+// Complete ends the step that Begin scheduled: it samples tokens and removes finished requests.
 func (e *Engine) Complete(now time.Duration) Report {
-	if !e.inStep {
-		panic("core: Complete without a step")
-	}
-	e.inStep = false
 	// Aborts during the step come first: the step's tokens for these requests are dropped
 	// (v1/engine/core.py, _process_aborts_queue).
 	e.applyAborts()

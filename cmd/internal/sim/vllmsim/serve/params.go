@@ -24,35 +24,17 @@ type params struct {
 
 // refusedFeatures lists members for features that are not simulated. Members that only affect the choice of
 // tokens (temperature, penalties, seed) are accepted without effect: no token depends on a model here.
-var refusedFeatures = []struct{ name, why string }{
-	{"logprobs", "there are no probabilities"},
-	{"top_logprobs", "there are no probabilities"},
-	{"prompt_logprobs", "there are no probabilities"},
-	{"logprob_token_ids", "there are no probabilities"},
-	{"tools", "no model calls tools here"},
-	{"functions", "no model calls functions here"},
-	{"structured_outputs", "output is not constrained"},
-	{"guided_json", "output is not constrained"},
-	{"guided_regex", "output is not constrained"},
-	{"guided_choice", "output is not constrained"},
-	{"guided_grammar", "output is not constrained"},
-	{"logit_bias", "there are no logits"},
-	{"allowed_token_ids", "there are no logits"},
-	{"bad_words", "there are no logits"},
-	{"repetition_detection", "there are no logits"},
-	{"thinking_token_budget", "no model thinks here"},
-	{"use_beam_search", "one sequence is generated for a prompt"},
-	{"prompt_embeds", "prompts are text or token ids"},
-	{"truncate_prompt_tokens", "prompts are taken whole"},
-	{"mm_processor_kwargs", "text is the only input"},
-	{"kv_transfer_params", "there is no KV connector"},
-	{"ec_transfer_params", "there is no encoder cache"},
-	{"return_token_ids", "the answer holds text alone"},
-	{"echo", "the answer holds what was generated alone"},
-	{"suffix", "no model fills in the middle here"},
-	{"documents", "chats are rendered by one fixed template"},
-	{"chat_template", "chats are rendered by one fixed template"},
-	{"continue_final_message", "chats are rendered by one fixed template"},
+var refusedFeatures = []struct{ why, names string }{
+	{"there are no probabilities", "logprobs top_logprobs prompt_logprobs logprob_token_ids"},
+	{"no model calls tools here", "tools functions"},
+	{"output is not constrained", "structured_outputs guided_json guided_regex guided_choice guided_grammar"},
+	{"there are no logits", "logit_bias allowed_token_ids bad_words repetition_detection"},
+	{"no model thinks here", "thinking_token_budget"},
+	{"one sequence is generated for a prompt", "use_beam_search"},
+	{"prompts are text or token ids, taken whole", "prompt_embeds truncate_prompt_tokens mm_processor_kwargs"},
+	{"there is no connector and no encoder cache", "kv_transfer_params ec_transfer_params"},
+	{"the answer holds what was generated alone, as text", "return_token_ids echo suffix"},
+	{"chats are rendered by one fixed template", "documents chat_template continue_final_message"},
 }
 
 // readParams reads the common parameters and refuses features that are not simulated. limits lists the members
@@ -102,11 +84,13 @@ func (p *params) readStreamOptions(f fields) *refusal {
 }
 
 func checkFeatures(f fields, interval int) *refusal {
-	for _, feature := range refusedFeatures {
-		// A number of log probabilities of 0 requests those of the tokens themselves.
-		asked := !f.empty(feature.name) || strings.HasSuffix(feature.name, "logprobs") && feature.name != "top_logprobs" && string(bytes.TrimSpace(f[feature.name])) == "0"
-		if asked {
-			return unsupported(feature.name, feature.why)
+	for _, refused := range refusedFeatures {
+		for name := range strings.FieldsSeq(refused.names) {
+			// A number of log probabilities of 0 requests those of the tokens themselves.
+			own := strings.HasSuffix(name, "logprobs") && name != "top_logprobs" && string(bytes.TrimSpace(f[name])) == "0"
+			if own || !f.empty(name) {
+				return unsupported(name, refused.why)
+			}
 		}
 	}
 	for _, name := range []string{"n", "best_of"} {

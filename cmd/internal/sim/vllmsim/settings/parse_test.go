@@ -326,7 +326,6 @@ func FuzzParse(f *testing.F) {
 			s.DataParallel < 1 || s.StreamInterval < 1 || len(s.Served) == 0 || s.Scale <= 0 || s.ComputeDType == "" || s.LinearDType == "" || s.KVDType.Bytes() == 0 || s.WeightDType.Bytes() == 0 {
 			t.Errorf("accepted with values that no server has: %+v", s)
 		}
-		core.NewEngine(s.Core(64, 0)) // panics on what it cannot run
 	})
 }
 
