@@ -70,7 +70,7 @@ func TestPageIsTheRealOneLineByLine(t *testing.T) {
 				b.HTTP(h, 200)
 			}
 			ours := shape(write(b))
-			want := append(mark, `+sim_info{gpu="NVIDIA L4",release="0.32",scenario="",seed="0",time_scale="1"}`)
+			want := slices.Concat(mark, []string{`+sim_info{gpu="NVIDIA L4",release="0.32",scenario="",seed="0",time_scale="1"}`})
 			if d := cmp.Diff(want, differences(real, ours)); d != "" {
 				t.Errorf("differences from the real page (-want +got):\n%s", d)
 			}
@@ -93,7 +93,7 @@ func TestMultiprocessPageLineByLine(t *testing.T) {
 				b.Observe(0, &core.Report{State: core.State{Running: 3}})
 				b.HTTP("/v1/completions", 200)
 			}
-			want := append(mark, `+sim_info{gpu="NVIDIA L4",release="0.32",scenario="",seed="0",time_scale="1"}`)
+			want := slices.Concat(mark, []string{`+sim_info{gpu="NVIDIA L4",release="0.32",scenario="",seed="0",time_scale="1"}`})
 			if d := cmp.Diff(want, differences(real, byKind(shape(write(b))))); d != "" {
 				t.Errorf("differences from the real page (-want +got):\n%s", d)
 			}

@@ -53,7 +53,6 @@ func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params
 		err = refused
 	case refused != nil:
 		refuse(w, refusalOf(refused))
-		return nil
 	default:
 		err = s.answer(r.Context(), w, f.gone)
 	}
