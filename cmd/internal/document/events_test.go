@@ -1,14 +1,10 @@
 package document_test
 
 import (
-	"bytes"
 	"errors"
-	"strings"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/effect"
 )
 
 // slotsRaised is a run before and after more slots.
@@ -44,31 +40,3 @@ func TestEventSchemaRejects(t *testing.T) {
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
-
-func TestDeltaPlain(t *testing.T) {
-	before, after := slotsRaised()
-	d := effect.Compare(before, after)
-	worse := effect.Compare(after, before)
-	for _, c := range []struct {
-		name        string
-		d           *effect.Delta
-		predictions []engine.Prediction
-		o           Options
-	}{
-		{"delta-80", &d, before.Recommendation.Predicted, Options{Options: render.Options{Width: 80}}},
-		{"delta-60-ascii", &worse, nil, Options{Options: render.Options{Width: 60, ASCII: true}}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var b bytes.Buffer
-			if err := WriteDelta(&b, c.d, c.predictions, c.o); err != nil {
-				t.Fatal(err)
-			}
-			golden(t, c.name+".txt", b.Bytes())
-			for _, l := range strings.Split(b.String(), "\n") {
-				if n := len([]rune(l)); n > c.o.Width {
-					t.Errorf("%d cells: %s", n, l)
-				}
-			}
-		})
-	}
-}

@@ -36,19 +36,6 @@ func TestFleetMatchesSchema(t *testing.T) {
 	}
 }
 
-func TestFleetPage(t *testing.T) {
-	for name, width := range map[string]int{"fleet-80": 80, "fleet-120": 120} {
-		t.Run(name, func(t *testing.T) {
-			var b bytes.Buffer
-			if err := render.Text(&b, fleetpage.Page(everyState()), render.Options{Width: width}); err != nil {
-				t.Fatal(err)
-			}
-			checkWidth(t, b.String(), width)
-			golden(t, name, b.Bytes())
-		})
-	}
-}
-
 // A fleet's report to send around has every column and every finding.
 func TestFleetReport(t *testing.T) {
 	p := fleetpage.Page(everyState())
@@ -57,7 +44,9 @@ func TestFleetReport(t *testing.T) {
 	if err := render.Markdown(&b, p); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "fleet-markdown", b.Bytes())
+	narrow := drawn(t, p, render.Options{Width: 80})
+	checkWidth(t, narrow, 80)
+	golden(t, "fleet", b.String()+"=== 80 cells\n"+narrow+"=== 120 cells\n"+drawn(t, p, render.Options{Width: 120}))
 	var html bytes.Buffer
 	if err := render.HTML(&html, p); err != nil {
 		t.Fatal(err)

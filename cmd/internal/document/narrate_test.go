@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/narrate"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
-	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -55,12 +55,13 @@ func story() []loop.Event {
 
 func TestEventsOfALoopMatchSchema(t *testing.T) {
 	var b bytes.Buffer
-	e := NewEvents(&b)
+	e := document.NewEvents(&b)
 	s := schema(t, "event.v1.schema.json")
-	events := story()
+	events := append(story(), pilotedStory()...)
 	for _, kind := range []loop.EventKind{
 		loop.EventWindow, loop.EventMeasured, loop.EventServerDown, loop.EventServerUp, loop.EventVerdict,
 		loop.EventPaused, loop.EventError, loop.EventFinished, loop.EventKept, loop.EventUnhealthy, loop.EventRecovered,
+		loop.EventTrial, loop.EventPending, loop.EventSpread,
 	} {
 		events = append(events, loop.Event{Kind: kind}) // only the kind is set
 	}
@@ -84,7 +85,7 @@ func TestEventsOfALoopMatchSchema(t *testing.T) {
 // Events are marked from the first simulated server on.
 func TestEventMarksSimulatedServers(t *testing.T) {
 	var b bytes.Buffer
-	e := NewEvents(&b)
+	e := document.NewEvents(&b)
 	e.Event(loop.Event{Kind: loop.EventError, Text: "x"})
 	e.Event(loop.Event{Kind: loop.EventAttached, Target: engine.Target{Simulated: true}})
 	e.Event(loop.Event{Kind: loop.EventError, Text: "x"})
@@ -96,42 +97,8 @@ func TestEventMarksSimulatedServers(t *testing.T) {
 	}
 }
 
-func TestNarratorGoldens(t *testing.T) {
-	for _, c := range []struct {
-		name      string
-		simulated bool
-		o         Options
-	}{
-		{"narrated-80", false, Options{Options: render.Options{Width: 80}}},
-		{"narrated-simulated-60-ascii", true, Options{Options: render.Options{Width: 60, ASCII: true}}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var b bytes.Buffer
-			n := NewNarrator(&b, c.o)
-			n.Simulated = c.simulated
-			n.Intro("a run is about to be told", "32 clients")
-			for _, e := range story() {
-				n.Event(e)
-			}
-			if n.Err() != nil {
-				t.Fatal(n.Err())
-			}
-			checkWidth(t, b.String(), c.o.Width)
-			golden(t, c.name+".txt", b.Bytes())
-			for l := range strings.Lines(b.String()) {
-				if c.simulated && l != "\n" && !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, Simulated) {
-					t.Errorf("not marked: %q", l)
-				}
-				if strings.ContainsAny(l, "\r\x1b\b") {
-					t.Errorf("moves the cursor: %q", l)
-				}
-			}
-		})
-	}
-}
-
 func TestFollowersKeepTheFirstError(t *testing.T) {
-	for name, f := range map[string]Follower{"events": NewEvents(brokenPipe{}), "lines": NewNarrator(brokenPipe{}, Options{Options: render.Options{}})} {
+	for name, f := range map[string]narrate.Follower{"events": document.NewEvents(brokenPipe{}), "lines": narrate.NewNarrator(brokenPipe{}, render.Options{})} {
 		for _, e := range story() {
 			f.Event(e)
 		}
@@ -145,7 +112,7 @@ func TestFollowersKeepTheFirstError(t *testing.T) {
 func TestNarratorIsSafe(t *testing.T) {
 	const evil = "x\x1b]0;title\a\x1b[2Jy\u202ez\nw"
 	var b bytes.Buffer
-	n := NewNarrator(&b, Options{Options: render.Options{Width: 80}})
+	n := narrate.NewNarrator(&b, render.Options{Width: 80})
 	target := engine.Target{URL: evil, Engine: evil, EngineVersion: evil, Model: evil}
 	for _, kind := range []loop.EventKind{
 		loop.EventAttached, loop.EventServerUp, loop.EventServerDown, loop.EventSettling, loop.EventMeasured, loop.EventRecommendation,
@@ -159,29 +126,6 @@ func TestNarratorIsSafe(t *testing.T) {
 	for _, r := range b.String() {
 		if r < ' ' && r != '\n' || r == '\u202e' {
 			t.Fatalf("%q was told:\n%q", r, b.String())
-		}
-	}
-}
-
-func TestLasted(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		0: "0 s", 400 * time.Millisecond: "0 s", 59600 * time.Millisecond: "1 min", 252 * time.Second: "4 min 12 s",
-		time.Hour: "1 h", 7499 * time.Second: "2 h 4 min", -time.Second: "0 s",
-	} {
-		if got := strings.ReplaceAll(figure.Elapsed(d), nbsp, " "); got != want {
-			t.Errorf("%v is %q, want %q", d, got, want)
-		}
-	}
-}
-
-func TestSpelled(t *testing.T) {
-	for want, list := range map[string][]engine.Change{
-		"--max-num-seqs 4 → 32":                {{Flag: "--max-num-seqs", From: "4", To: "32"}},
-		"--max-num-seqs unset → 32, --x a → b": {{Flag: "--max-num-seqs", To: "32"}, {Flag: "--x", From: "a", To: "b"}},
-		"settings that cannot be read":         {{}},
-	} {
-		if got := strings.ReplaceAll(tuning.Changes(list...), nbsp, " "); got != want {
-			t.Errorf("%+v is %q, want %q", list, got, want)
 		}
 	}
 }

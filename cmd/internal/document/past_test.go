@@ -1,14 +1,16 @@
 package document_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop"
+	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -16,7 +18,7 @@ import (
 // A run that is written and read back is unchanged.
 func TestReadRun(t *testing.T) {
 	s := tuned()
-	r, err := ReadRun([]byte(written(t, WriteRunJSON, s)))
+	r, err := document.ReadRun([]byte(written(t, document.WriteRun, s)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,11 +47,11 @@ func TestReadRunTakesIntervalsAsTheyWereSpelled(t *testing.T) {
 		"words":     {`"wide"`, "+20 %"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := ReadRun([]byte(`{"schema": "rooftop.run/v1", "gain": 0.2, "finished": {"exit_code": 0, "gain_interval": ` + c.text + `}}`))
+			r, err := document.ReadRun([]byte(`{"schema": "rooftop.run/v1", "gain": 0.2, "finished": {"exit_code": 0, "gain_interval": ` + c.text + `}}`))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.ReplaceAll(r.GainText(), nbsp, " "); got != c.want {
+			if got := strings.ReplaceAll(r.GainText(), figure.NBSP, " "); got != c.want {
 				t.Errorf("gain %q, want %q", got, c.want)
 			}
 		})
@@ -58,7 +60,7 @@ func TestReadRunTakesIntervalsAsTheyWereSpelled(t *testing.T) {
 
 func TestReadRunRefusesWhatIsNone(t *testing.T) {
 	for _, text := range []string{"", "[]", "{}", `{"schema": "rooftop.diagnosis/v1"}`, `{"schema": "rooftop.run/v1"`} {
-		if _, err := ReadRun([]byte(text)); err == nil {
+		if _, err := document.ReadRun([]byte(text)); err == nil {
 			t.Errorf("%q was taken for a run", text)
 		}
 	}
@@ -66,44 +68,38 @@ func TestReadRunRefusesWhatIsNone(t *testing.T) {
 
 // A server's texts cannot break any format of a past run.
 func TestPastRunIsHarmless(t *testing.T) {
-	r := &PastRun{
+	r := &tuning.PastRun{
 		Number: 1, Name: "a", Journal: true, Started: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Model: "m\x1b[31m<script>alert(1)</script>", Server: "http://h\x07:1",
-		Outcome: PastCutOff, Story: []string{"a\x1b]0;t\x07 | b <img src=x>"}, Best: "vllm serve ```\n```",
-		Changes: []PastChange{{N: 1, Changes: []engine.Change{{Flag: "--a|b", To: "<b>"}}, Gain: stat.Some(0.1)}},
+		Outcome: tuning.PastCutOff, Story: []string{"a\x1b]0;t\x07 | b <img src=x>"}, Best: "vllm serve ```\n```",
+		Changes: []tuning.PastChange{{N: 1, Changes: []engine.Change{{Flag: "--a|b", To: "<b>"}}, Gain: stat.Some(0.1)}},
 	}
-	for _, format := range []string{FormatMarkdown, FormatJSON, FormatHTML} {
-		var b bytes.Buffer
-		if err := WritePastRun(&b, r, format); err != nil {
-			t.Fatal(err)
-		}
-		out := b.String()
-		if strings.ContainsAny(out, "\x1b\x07") || format != FormatJSON && strings.Contains(out, "<script>") || format == FormatHTML && strings.Contains(out, "<img") {
-			t.Errorf("%s: %q", format, out)
+	markdown, html := written(t, render.Markdown, tuning.PastReport(r)), written(t, render.HTML, tuning.PastReport(r))
+	for _, out := range []string{written(t, document.WritePastRun, r), markdown, html} {
+		if strings.ContainsAny(out, "\x1b\x07") {
+			t.Errorf("%q", out)
 		}
 	}
-	var b bytes.Buffer
-	if err := WriteHistory(&b, []PastRun{*r}, Options{Options: render.Options{}}); err != nil || strings.ContainsAny(b.String(), "\x1b\x07") {
-		t.Errorf("%v: %q", err, b.String())
+	if strings.Contains(markdown+html, "<script>") || strings.Contains(html, "<img") {
+		t.Errorf("%s\n%s", markdown, html)
 	}
-	b.Reset()
-	if err := WriteRecovered(&b, &Recovered{Server: "a\x1b", Found: []string{"b\x07"}, Steps: []string{"c"}, Why: "d\x1b"}, Options{Options: render.Options{}}); err != nil || strings.ContainsAny(b.String(), "\x1b\x07") {
-		t.Errorf("%v: %q", err, b.String())
+	recovered := &tuning.Recovered{Server: "a\x1b", Found: []string{"b\x07"}, Steps: []string{"c"}, Why: "d\x1b"}
+	for _, p := range []*page.Page{tuning.History([]tuning.PastRun{*r}), recovered.Page()} {
+		if text := drawn(t, p, render.Options{}); strings.ContainsAny(text, "\x1b\x07") {
+			t.Errorf("%q", text)
+		}
 	}
 }
 
 // A server's runs are listed under one heading, however its address was written, and each on one line of 80 cells.
 func TestHistoryHasAServerOnce(t *testing.T) {
-	gained := PastRun{Number: 1, Server: "http://127.0.0.1:8000/metrics", Model: "org/Tiny-1B", Outcome: PastEnded, Gain: stat.Some(3.084), Low: stat.Some(2.9), High: stat.Some(3.2), Started: time.Unix(1e9, 0),
-		Restarts: 12, Changes: make([]PastChange, 12), Made: 10, Within: 10}
-	other := PastRun{Number: 2, Server: "http://gpu-7:8000", Model: "org/Big-70B", Outcome: PastEnded}
-	untold := PastRun{Number: 3, Server: "http://localhost:8000/", Outcome: PastCutOff}
-	var b strings.Builder
-	if err := WriteHistory(&b, []PastRun{gained, other, untold}, Options{Options: render.Options{Width: 80}}); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.ReplaceAll(strings.TrimRight(b.String(), "\n"), nbsp, " "), "\n")
+	gained := tuning.PastRun{Number: 1, Server: "http://127.0.0.1:8000/metrics", Model: "org/Tiny-1B", Outcome: tuning.PastEnded, Gain: stat.Some(3.084), Low: stat.Some(2.9), High: stat.Some(3.2), Started: time.Unix(1e9, 0),
+		Restarts: 12, Changes: make([]tuning.PastChange, 12), Made: 10, Within: 10}
+	other := tuning.PastRun{Number: 2, Server: "http://gpu-7:8000", Model: "org/Big-70B", Outcome: tuning.PastEnded}
+	untold := tuning.PastRun{Number: 3, Server: "http://localhost:8000/", Outcome: tuning.PastCutOff}
+	text := drawn(t, tuning.History([]tuning.PastRun{gained, other, untold}), render.Options{Width: 80})
+	lines := strings.Split(strings.ReplaceAll(strings.TrimRight(text, "\n"), figure.NBSP, " "), "\n")
 	if len(lines) != 8 {
-		t.Fatalf("%d lines, want two servers, each with a head and its runs:\n%s", len(lines), b.String())
+		t.Fatalf("%d lines, want two servers, each with a head and its runs:\n%s", len(lines), text)
 	}
 	for i, begins := range map[int]string{0: "Tiny-1B at localhost:8000", 2: "    1", 3: "    3", 5: "Big-70B at gpu-7:8000", 7: "    2"} {
 		if !strings.HasPrefix(lines[i], begins) {

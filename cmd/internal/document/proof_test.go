@@ -2,19 +2,15 @@ package document_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
-	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect/effecttest"
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -106,74 +102,6 @@ func pilotedStory() []loop.Event {
 	}
 }
 
-func TestPilotedEventsMatchSchema(t *testing.T) {
-	var b bytes.Buffer
-	e := NewEvents(&b)
-	events := pilotedStory()
-	for _, kind := range []loop.EventKind{loop.EventTrial, loop.EventPending, loop.EventSpread} {
-		events = append(events, loop.Event{Kind: kind}) // only the kind is set
-	}
-	for _, v := range events {
-		e.Event(v)
-	}
-	s := schema(t, "event.v1.schema.json")
-	byKind := map[string]map[string]any{}
-	for i, l := range strings.Split(strings.TrimSpace(b.String()), "\n") {
-		v := decoded(t, []byte(l))
-		if err := s.Validate(v); err != nil {
-			t.Errorf("%s: %v\n%s", events[i].Kind, err, l)
-		}
-		if o := v.(map[string]any); i < len(events)-3 {
-			byKind[o["type"].(string)] = o
-		}
-	}
-	for _, c := range []struct {
-		kind string
-		path []string
-		want string
-	}{
-		{"verdict", []string{"direction"}, `"better"`},
-		{"verdict", []string{"classic", "direction"}, `"plateau"`},
-		{"verdict", []string{"statistical", "effect"}, `{"high":0.88,"low":0.75,"mid":0.8138}`},
-		{"verdict", []string{"statistical", "level"}, `0.95`},
-		{"verdict", []string{"statistical", "restart_half_width"}, `0.034`},
-		{"verdict", []string{"statistical", "limited_by"}, `{"after":"demand","before":"capacity"}`},
-		{"verdict", []string{"statistical_reason"}, `null`},
-		{"verdict", []string{"prediction", "held"}, `true`},
-		{"verdict", []string{"answers", "same"}, `12`},
-		{"trial", []string{"statistical", "settled"}, `true`},
-		{"trial", []string{"measured_s"}, `30`},
-		{"trial", []string{"look"}, `2`},
-		{"trial", []string{"looks"}, `7`},
-		{"trial", []string{"next_s"}, `null`},
-		{"trial", []string{"prediction", "held"}, `true`},
-		{"pending", []string{"in_s"}, `10`},
-		{"pending", []string{"recommendation", "flag"}, `"--max-num-seqs"`},
-		{"applying", []string{"predicted"}, ``},
-		{"spread", []string{"log_difference"}, `-0.018`},
-		{"finished", []string{"gain_interval"}, `{"high":0.88,"level":0.95,"low":0.75,"mid":0.8138}`},
-		{"finished", []string{"score"}, `{"made":2,"median_error":0.24,"within":1}`},
-		{"finished", []string{"downtime_s"}, `95`},
-		{"finished", []string{"limits"}, `{"downtime_s":null,"downtime_used_s":95,"flags":null,"restarts":5,"restarts_used":4}`},
-	} {
-		v := any(byKind[c.kind])
-		for _, key := range c.path {
-			o, ok := v.(map[string]any)
-			if _, has := o[key]; !ok || !has {
-				t.Fatalf("%s has no %v", c.kind, c.path)
-			}
-			v = o[key]
-		}
-		got, err := json.Marshal(v)
-		if err != nil || c.want != "" && string(got) != c.want {
-			t.Errorf("%s %v is %s, want %s (%v)", c.kind, c.path, got, c.want, err)
-		}
-	}
-	if held := byKind["verdict"]["predictions"].([]any); len(held) != 2 || held[1].(map[string]any)["held"] != false {
-		t.Errorf("a prediction of TTFT that missed is not told: %v", held)
-	}
-}
-
 // Values that are not finite or not measured are null and do no harm.
 func TestStatisticalObjectOfNothing(t *testing.T) {
 	r := &verdict.Result{
@@ -194,49 +122,9 @@ func TestStatisticalObjectOfNothing(t *testing.T) {
 	}
 }
 
-func TestPilotedGoldens(t *testing.T) {
-	golden(t, "run-piloted.md", []byte(written(t, WriteRunMarkdown, piloted())))
-	for _, c := range []struct {
-		name string
-		o    Options
-	}{{"narrated-piloted-80", Options{Options: render.Options{Width: 80}}}, {"narrated-piloted-60-ascii", Options{Options: render.Options{Width: 60, ASCII: true}}}} {
-		var b bytes.Buffer
-		n := NewNarrator(&b, c.o)
-		for _, e := range pilotedStory() {
-			n.Event(e)
-		}
-		golden(t, c.name+".txt", b.Bytes())
-	}
-}
-
-// The table of predictions has the outcome of each change.
-func TestPredictionsGrid(t *testing.T) {
-	p := tuning.Report(piloted())
-	i := slices.IndexFunc(p.Sections, func(s page.Section) bool { return s.ID == "predictions" })
-	g := p.Sections[i].Nodes[0].(*page.Table)
-	want := []string{"within the predicted range", "outside the predicted range", "not measured: the server did not come up within 60 s: torch.OutOfMemoryError: CUDA out of memory"}
-	if len(g.Rows) != len(want) {
-		t.Fatalf("%d rows", len(g.Rows))
-	}
-	for i, w := range want {
-		if got := g.Rows[i][5].Text; got != w {
-			t.Errorf("change %d is %q, want %q", i+1, got, w)
-		}
-	}
-	if got := strings.ReplaceAll(p.Sections[i].Note, nbsp, " "); got != "1 of 2 predictions were within range, median error 24 %." {
-		t.Errorf("score %q", got)
-	}
-	html := written(t, WriteRunHTML, piloted())
-	for _, w := range []string{"Predictions", "95 % interval", "1 of 2 predictions were within range"} {
-		if !strings.Contains(strings.ReplaceAll(html, nbsp, " "), w) {
-			t.Errorf("the page lacks %q", w)
-		}
-	}
-}
-
 // A run that is read back has the intervals and the score.
 func TestPilotedReadsBack(t *testing.T) {
-	r, err := ReadRun([]byte(written(t, WriteRunJSON, piloted())))
+	r, err := document.ReadRun([]byte(written(t, document.WriteRun, piloted())))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func FuzzPlain(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, columns int, ascii, verbose bool) {
 		d := anyDiagnosis(seed)
-		o := Options{Options: render.Options{Width: columns, ASCII: ascii, Verbose: verbose}}
+		o := render.Options{Width: columns, ASCII: ascii, Verbose: verbose}
 		var plain, colored bytes.Buffer
 		if err := WritePlain(&plain, d, o); err != nil {
 			t.Fatal(err)
@@ -132,28 +132,6 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-func TestWordsDoNotNeedColor(t *testing.T) {
-	for name, words := range map[string][]string{
-		"slots":   {"warn", "fired", "not fired", "suppressed", "not judged", "recommended"},
-		"kv":      {"bad", "seen", "listed, not recommended"},
-		"healthy": {"ok", "Nothing to change"}, "impossible": {"misread"}, "no-load": {"no load"}, "cpu": {"simulated", "interrupted", "restarted", "missed"},
-		"not-evaluable": {"Not evaluable", "Last raw window", "not evaluable, shown as it was read"},
-	} {
-		var b bytes.Buffer
-		if err := WritePlain(&b, states()[name](), Options{Options: render.Options{}}); err != nil {
-			t.Fatal(err)
-		}
-		for _, w := range words {
-			if !strings.Contains(b.String(), w) {
-				t.Errorf("%s: the page does not say %q", name, w)
-			}
-		}
-		if strings.Contains(b.String(), "\x1b") {
-			t.Errorf("%s: an escape sequence without colour", name)
-		}
-	}
-}
-
 func TestNothingIsCutOff(t *testing.T) {
 	d := slots()
 	d.Target.Model = strings.Repeat("organisation/", 12) + "model"
@@ -161,7 +139,7 @@ func TestNothingIsCutOff(t *testing.T) {
 	d.Recommendation.Command = "vllm serve " + strings.Repeat("--flag=value ", 20) + strings.Repeat("x", 200)
 	for _, columns := range []int{40, 60, 80, 120} {
 		var b bytes.Buffer
-		if err := WritePlain(&b, d, Options{Options: render.Options{Width: columns, Verbose: true}}); err != nil {
+		if err := WritePlain(&b, d, render.Options{Width: columns, Verbose: true}); err != nil {
 			t.Fatal(err)
 		}
 		checkWidth(t, b.String(), columns)

@@ -17,18 +17,10 @@ import (
 
 // subject is something with a page and a document, and the states to test both with.
 type subject[T any] struct {
-	name     string // prefix of its golden files
 	states   map[string]func() T
 	page     func(v T, verbose bool) *page.Page
 	document func(io.Writer, T) error
 	schema   string
-	widths   []string // styles to draw every state in
-	thorough []string // states to draw in all styles
-}
-
-// styles are the ways to draw a page, by the suffix of a golden file.
-var styles = map[string]render.Options{
-	"60": {Width: 60}, "80": {Width: 80}, "120": {Width: 120}, "80-ascii": {Width: 80, ASCII: true}, "80-v": {Width: 80, Verbose: true},
 }
 
 // text draws the page of v and checks its width.
@@ -60,21 +52,16 @@ func written[T any](t testing.TB, write func(io.Writer, T) error, v T) string {
 	return b.String()
 }
 
-// checkGoldens compares the page of each state with its golden files.
-func (s subject[T]) checkGoldens(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(s.states)) {
-		list := s.widths
-		if slices.Contains(s.thorough, name) {
-			list = slices.Sorted(maps.Keys(styles))
-		}
-		for _, style := range list {
-			t.Run(name+"-"+style, func(t *testing.T) {
-				text := s.text(t, s.states[name](), styles[style])
-				checkWidth(t, text, styles[style].Width)
-				golden(t, s.name+"-"+name+"-"+style, []byte(text))
-			})
-		}
+// checkGolden compares the pages of all states, 80 cells wide, with a golden file.
+func (s subject[T]) checkGolden(t *testing.T, name string) {
+	t.Helper()
+	var all strings.Builder
+	for _, state := range slices.Sorted(maps.Keys(s.states)) {
+		text := s.text(t, s.states[state](), render.Options{Width: 80})
+		checkWidth(t, text, 80)
+		all.WriteString("=== " + state + "\n" + text)
 	}
+	golden(t, name, all.String())
 }
 
 // checkColour fails if colour adds anything but colour, or if there is none.
@@ -103,7 +90,7 @@ func (s subject[T]) checkSchema(t *testing.T, more map[string]func() T) {
 func (s subject[T]) checkFailure(t *testing.T, v T) {
 	for name, err := range map[string]error{"text": render.Text(failing{}, s.page(v, false), render.Options{}), "document": s.document(failing{}, v)} {
 		if err == nil {
-			t.Errorf("%s of %s: a failed write is not reported", name, s.name)
+			t.Errorf("%s: a failed write is not reported", name)
 		}
 	}
 }

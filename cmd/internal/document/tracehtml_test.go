@@ -3,7 +3,6 @@ package document_test
 import (
 	"bytes"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/page/trace"
 )
+
+const us = time.Microsecond
 
 // traceSources are the states of a page for the writer's tests.
 func traceSources() map[string]*trace.Source {
@@ -78,26 +79,6 @@ func TestTraceHTMLHoldsNothingForeign(t *testing.T) {
 	}
 }
 
-// TestTraceHTMLShows checks that a page begins with the recommendation, and has every picture.
-func TestTraceHTMLShows(t *testing.T) {
-	pages := traceSources()
-	page := traceHTML(t, pages["dense"])
-	for _, want := range []string{
-		"Compute with one thread instead of two", "--threads 1", "28.4", `id="share-title"`, `id="spread-title"`, `id="roofline-title"`, `id="layers-decode-title"`, `id="timeline-title"`,
-		`id="tokens-title"`, `id="context-title"`, "curve roof memory", "curve roof compute", "Not known", "thread 1",
-	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page has no %s", want)
-		}
-	}
-	if moe := traceHTML(t, pages["moe"]); !strings.Contains(moe, `id="experts-title"`) || !strings.Contains(moe, "nothing to change") {
-		t.Error("the page of a mixture has no experts, or no answer")
-	}
-	if strings.Contains(page, "<script") || strings.Contains(page, "http://") || strings.Contains(page, "https://") {
-		t.Error("the page has a script or an address")
-	}
-}
-
 // A cost that was not computed is unknown, not 0 %.
 func TestTraceHTMLHasNoCostOfNothing(t *testing.T) {
 	page := traceSources()["dense"]
@@ -108,18 +89,6 @@ func TestTraceHTMLHasNoCostOfNothing(t *testing.T) {
 	for _, zero := range []string{"of its speed (est", "hits a token"} {
 		if without := traceHTML(t, page); strings.Contains(without, zero) {
 			t.Errorf("the page says %q of what was not reckoned", zero)
-		}
-	}
-}
-
-func TestTraceHTMLSamples(t *testing.T) {
-	dir := os.Getenv("ROOFTOP_SAMPLES")
-	if dir == "" {
-		t.Skip("NOT CHECKED: how pages look to a person (ROOFTOP_SAMPLES names no directory)")
-	}
-	for name, p := range traceSources() {
-		if err := os.WriteFile(dir+"/"+name+".html", []byte(traceHTML(t, p)), 0o600); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -106,11 +106,6 @@ func TestTraceJSONSaysNullOfWhatWasNotMeasured(t *testing.T) {
 	}
 }
 
-func TestTraceJSONGolden(t *testing.T) {
-	golden(t, "trace-absent.json", traceJSON(t, absentTrace()))
-	golden(t, "trace-moe.json", traceJSON(t, mixtureTrace()))
-}
-
 // anyTrace returns random, implausible figures.
 func anyTrace(seed uint64) *optrace.Summary {
 	r := rand.New(rand.NewPCG(seed, 7))
