@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/corpus"
 )
 
 // If the reader of stdout has gone, as in `rooftop … | head -1`, a command ends without further
@@ -27,7 +26,7 @@ func TestNobodyReads(t *testing.T) {
 			}
 			defer stdout.Close()
 			r.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), corpus.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			var stderr bytes.Buffer
 			code := execute(ctx, cli.World{Args: args, Env: variables("HOME", t.TempDir()), Stdout: stdout, Stderr: &stderr})

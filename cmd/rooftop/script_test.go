@@ -17,7 +17,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/corpus"
 )
 
 // TestScripts runs the command lines of testdata/script: flags, exit codes, documents and errors.
@@ -70,7 +69,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || signals[args[0]] == 0 {
 		ts.Fatalf("usage: signal INT|TERM|HUP TEXT CODE ARGS...")
 	}
-	limit, stop := context.WithTimeout(context.Background(), corpus.Patience)
+	limit, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(limit)
 	defer cancel(nil)

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"os"
+)
+
+func openTerminal(int) (control, screen *os.File, err error) {
+	return nil, nil, errors.ErrUnsupported
+}
