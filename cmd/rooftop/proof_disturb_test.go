@@ -1,4 +1,4 @@
-//go:build proof && e2e && linux
+//go:build e2e && linux
 
 package main_test
 
@@ -38,7 +38,7 @@ var pairs = [3][2]int{{0, 1}, {3, 2}, {4, 5}}
 // minutes and needs the machine to itself. If the interval is too wide, set ROOFTOP_PROOF_BLOCKS to
 // the number of blocks of 6 s; the width decreases with its root:
 //
-//	ROOFTOP_E2E_VLLM=… go test -tags e2e,proof -run ProofProbeDisturbs -v -timeout 30m ./cmd/rooftop
+//	ROOFTOP_E2E_VLLM=… go test -tags e2e -run ProofProbeDisturbs -v -timeout 30m ./cmd/rooftop
 func TestProofProbeDisturbs(t *testing.T) {
 	blocks := disturbBlocks
 	if text := os.Getenv("ROOFTOP_PROOF_BLOCKS"); text != "" {

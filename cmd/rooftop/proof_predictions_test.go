@@ -1,4 +1,4 @@
-//go:build proof && e2e && linux
+//go:build e2e && linux
 
 package main_test
 
@@ -110,10 +110,6 @@ func (w *workload) diagnosed(t *testing.T, flags []string) replayed {
 		defer server.stop()
 		warmUp(t, server.url(), "", w.load)
 		g := offer(t, server.url(), "", w.load)
-		if w.beside.Clients > 0 {
-			b := offer(t, server.url(), "", w.beside)
-			defer b.end(t)
-		}
 		server.settle(t, proofSettle)
 		part := file + ".part"
 		_ = os.Remove(part)
@@ -222,43 +218,5 @@ func TestProofPredictions(t *testing.T) {
 	}
 	if all.Error > 0.20 || all.Coverage < 0.70 || all.BoundsCovered < 1 {
 		t.Errorf("predictions on the real server: %+v", all)
-	}
-}
-
-// TestProofLongPrompt serves long prompts, one after the other, beside short ones, and follows the recommendation.
-func TestProofLongPrompt(t *testing.T) {
-	model := filepath.Join(t.TempDir(), "model")
-	if err := os.CopyFS(model, os.DirFS(filepath.Join(os.Getenv("ROOFTOP_E2E_VLLM"), "..", "model"))); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"config.json", "tokenizer_config.json"} {
-		file := filepath.Join(model, name)
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, bytes.ReplaceAll(text, []byte("4096"), []byte("32768")), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	load := func(clients, prompt, output int, pause time.Duration, seed uint64) loadgen.Load {
-		return loadgen.Load{
-			Clients: clients, PromptTokens: loadgen.Fixed(prompt), OutputTokens: loadgen.Fixed(output), Style: loadgen.Characters,
-			Think: loadgen.Delay{Shape: loadgen.Exponential, Mean: pause}, Seed: seed,
-		}
-	}
-	w := workload{name: "long-prompt", load: load(6, 100, 24, time.Second, 1), beside: load(1, 12000, 8, 4*time.Second, 2)}
-	flags := []string{"--model", model, "--max-model-len", "32768", "--max-num-batched-tokens", "512", "--max-num-seqs", "32", "--num-gpu-blocks-override", "300"}
-	before := w.diagnosed(t, flags)
-	rec := before.Recommendation
-	if rec == nil || rec.Flag != "--long-prefill-token-threshold" {
-		t.Fatalf("recommends %+v", rec)
-	}
-	after := w.diagnosed(t, append(flags, rec.Flag, rec.To))
-	for _, name := range []string{"ttft_mean_s", "waiting_mean", "generation_tokens_per_s"} {
-		t.Logf("%s %.3g, with %s %s %.3g", name, *before.Measured[name].Value, rec.Flag, rec.To, *after.Measured[name].Value)
-	}
-	if was, is := *before.Measured["ttft_mean_s"].Value, *after.Measured["ttft_mean_s"].Value; is > was/2 {
-		t.Errorf("time to first token %.3g s, before %.3g s", is, was)
 	}
 }

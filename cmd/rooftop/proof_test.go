@@ -1,4 +1,4 @@
-//go:build proof && e2e && linux
+//go:build e2e && linux
 
 package main_test
 
@@ -26,7 +26,7 @@ import (
 // the changes of rooftop from a bad start, and repeatedly starts the best settings of both in turn.
 // It takes hours and is not part of CI:
 //
-//	ROOFTOP_E2E_VLLM=… ROOFTOP_PROOF=DIR go test -tags e2e,proof -run Proof -v -timeout 6h ./cmd/rooftop
+//	ROOFTOP_E2E_VLLM=… ROOFTOP_PROOF=DIR go test -tags e2e -run Proof -v -timeout 6h ./cmd/rooftop
 //
 // Results are stored in DIR, one JSON file each; existing ones are not measured again.
 // ROOFTOP_PROOF_ONLY names workloads, separated by commas, and ROOFTOP_PROOF_STARTS is how often

@@ -1,4 +1,4 @@
-//go:build proof && e2e && linux
+//go:build e2e && linux
 
 package main_test
 
@@ -27,7 +27,7 @@ const overheadPairs = 200
 // control attaches no further probes in either kind of window. Figures are printed as measured; the
 // limits are those promised, at the upper end of the 95 % interval. It needs the machine to itself:
 //
-//	ROOFTOP_E2E_GGML=… go test -tags e2e,proof -run ProofTraceOverhead -v -timeout 60m ./cmd/rooftop
+//	ROOFTOP_E2E_GGML=… go test -tags e2e -run ProofTraceOverhead -v -timeout 60m ./cmd/rooftop
 func TestProofTraceOverhead(t *testing.T) {
 	needsRoot(t)
 	pairs := overheadPairs

@@ -1,4 +1,4 @@
-//go:build proof && e2e && linux
+//go:build e2e && linux
 
 package main_test
 
@@ -12,8 +12,6 @@ import (
 type workload struct {
 	name string
 	load loadgen.Load
-	// beside is a second load, none if it has no clients.
-	beside loadgen.Load
 	// bad are the flags at the start of the search.
 	bad []string
 	// grid lists the values of each flag, which are tried in all combinations; "" leaves the flag
@@ -59,18 +57,6 @@ func workloads() []workload {
 				{"--no-enable-prefix-caching", []string{"", "on"}},
 				{"--max-num-seqs", []string{"8", "16", "32"}},
 				{"--max-num-batched-tokens", []string{"", "1024"}},
-			},
-		},
-		{
-			name: "mixed-lengths",
-			load: loadgen.Load{
-				Clients: 24, PromptTokens: loadgen.LognormalMean(250, 0.8, 1200), OutputTokens: loadgen.LognormalMean(120, 0.7, 500),
-				Style: loadgen.Characters, Stagger: 2 * time.Second, Seed: 4,
-			},
-			bad: []string{"--max-num-seqs", "6", "--max-num-batched-tokens", "256", "--max-model-len", "2048"},
-			grid: []axis{
-				{"--max-num-seqs", []string{"6", "12", "24", "48"}},
-				{"--max-num-batched-tokens", []string{"256", "1024", "4096"}},
 			},
 		},
 		// Two faults at once.
