@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
-	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
 )
 
 // scrapedServer is a simulated server with a planted fault, and what the fleet has to say of it.
@@ -270,7 +269,7 @@ func (r *fleetRow) is(s *scrapedServer) bool {
 func fleetScreen(t *testing.T, url string, prometheus *os.Process) {
 	x := openScreen(t, 120, 30)
 	frame := x.started("2 ill", "fleet", "--prometheus", url, "--since", "85s", "--pause", "5s")
-	t.Logf("the list:\n%s", tmuxtest.Boxed(frame))
+	t.Logf("the list:\n%s", boxedText(frame))
 	for _, want := range []string{"7 servers", "SIMULATED", "hung", "down", "concurrency-saturation", "one ill"} {
 		if !strings.Contains(frame, want) {
 			t.Errorf("no %q in the list", want)
@@ -279,7 +278,7 @@ func fleetScreen(t *testing.T, url string, prometheus *os.Process) {
 	x.Press("/", "h", "u", "n", "g", "Enter")
 	x.Await(`1 of 7 servers match "hung"`, soon)
 	x.Press("Enter")
-	t.Logf("a page:\n%s", tmuxtest.Boxed(x.Await("Engine hung", soon)))
+	t.Logf("a page:\n%s", boxedText(x.Await("Engine hung", soon)))
 	x.Press("Escape")
 	x.Await("[1 Servers]", soon)
 	x.Press("Escape")
@@ -294,15 +293,15 @@ func fleetScreen(t *testing.T, url string, prometheus *os.Process) {
 	x.Press("Escape")
 	x.AwaitThat("no filter", soon, func(s string) bool { return !strings.Contains(s, "match") })
 	x.Press("g")
-	t.Logf("groups:\n%s", tmuxtest.Boxed(x.Await("[2 Groups]", soon)))
+	t.Logf("groups:\n%s", boxedText(x.Await("[2 Groups]", soon)))
 	x.Press("Escape")
 	x.Resize(80, 24)
-	t.Logf("80x24:\n%s", tmuxtest.Boxed(x.Await("[1 Servers]", soon)))
+	t.Logf("80x24:\n%s", boxedText(x.Await("[1 Servers]", soon)))
 	if err := prometheus.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	old := x.Await("Showing the last values", soon)
-	t.Logf("without Prometheus:\n%s", tmuxtest.Boxed(old))
+	t.Logf("without Prometheus:\n%s", boxedText(old))
 	for _, want := range []string{"7 servers", "OLD", "old", "refused"} {
 		if !strings.Contains(old, want) {
 			t.Errorf("no %q on the screen without Prometheus", want)

@@ -91,7 +91,7 @@ func TestE2EImage(t *testing.T) {
 		if out := run(0, append(args, "version")...); !strings.Contains(out, "linux/"+runtime.GOARCH) {
 			t.Errorf("as %q: %s", user, out)
 		}
-		if out := run(0, append(args, "sim", "bench", "low-batch/8b-l4")...); !strings.Contains(out, "low-batch") {
+		if out := run(0, append(args, "demo", "--list")...); !strings.Contains(out, "low-batch") {
 			t.Errorf("as %q: %s", user, out)
 		}
 		run(5, append(args, "diagnose", "--url", "http://127.0.0.1:1", "--duration", "8s")...)

@@ -270,14 +270,3 @@ func (d *diagnosis) fact(t *testing.T, name string, value any, source string) {
 		t.Errorf("facts.%s is %v from %q (%s), want %v from %q", name, f.Value, f.Source, f.Note, value, source)
 	}
 }
-
-// predicted returns the bounds of the predicted throughput, as ratios of the
-// present one minus one; nil is unknown.
-func (r *recommendation) predicted() (low, high *float64) {
-	for _, p := range r.Predicted {
-		if p.Metric == "generation_tokens_per_s" {
-			return p.Low, p.High
-		}
-	}
-	return nil, nil
-}

@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
-	"github.com/rooftop-dev/rooftop/cmd/internal/tmuxtest"
 )
 
 // Deadlines of what tests wait for on a screen, which only a hang reaches: what is
@@ -52,7 +51,7 @@ var named = sync.OnceValues(func() (string, error) {
 
 // screen is a terminal in which rooftop is to be called by its name.
 type screen struct {
-	*tmuxtest.Terminal
+	*Terminal
 	t *testing.T
 }
 
@@ -65,7 +64,7 @@ func openScreen(t *testing.T, width, height int, env ...string) *screen {
 		t.Fatal(err)
 	}
 	env = append([]string{"PATH=" + filepath.Dir(path) + ":" + os.Getenv("PATH")}, env...)
-	return &screen{tmuxtest.Open(t, tmuxtest.Options{Width: width, Height: height, Env: env}), t}
+	return &screen{openTmux(t, width, height, env...), t}
 }
 
 // start types a command line, and what shows its exit code and whether the
@@ -87,7 +86,7 @@ func (x *screen) started(text string, args ...string) string {
 	x.start(args...)
 	frame := x.Await(text, soon)
 	if !x.Alternate() {
-		x.t.Errorf("the screen is not on the alternate screen:\n%s", tmuxtest.Boxed(frame))
+		x.t.Errorf("the screen is not on the alternate screen:\n%s", boxedText(frame))
 	}
 	return frame
 }
@@ -95,7 +94,7 @@ func (x *screen) started(text string, args ...string) string {
 // pid is the process of rooftop in the shell.
 func (x *screen) pid() int {
 	x.t.Helper()
-	shell := strconv.Itoa(x.ShellPID())
+	shell := x.ShellPID()
 	for begin := time.Now(); time.Since(begin) < soon; time.Sleep(20 * time.Millisecond) {
 		text, _ := os.ReadFile(filepath.Join("/proc", shell, "task", shell, "children"))
 		for _, child := range strings.Fields(string(text)) {
@@ -121,7 +120,7 @@ func (x *screen) ended(codes ...int) string {
 	x.AwaitNormal(soon)
 	left := x.History()
 	if !slices.ContainsFunc(codes, func(code int) bool { return strings.Contains(left, fmt.Sprintf("[exit %d, tty same]", code)) }) {
-		x.t.Errorf("want one of the exit codes %v, and the same terminal:\n%s", codes, tmuxtest.Boxed(left))
+		x.t.Errorf("want one of the exit codes %v, and the same terminal:\n%s", codes, boxedText(left))
 	}
 	if !x.Cursor() {
 		x.t.Error("the cursor is hidden")
@@ -187,27 +186,6 @@ const (
 	fewSlots   = "4"
 	simClients = "24"
 )
-
-// TestE2EScreenContinues makes a change that is worse, and goes on from there: it is the new baseline.
-func TestE2EScreenContinues(t *testing.T) {
-	t.Parallel()
-	server := startSimulated(t)
-	x := openScreen(t, 80, 24)
-	x.start("tune", "--url", server.url())
-	firm(x)
-	server.sim.kill()
-	server.start("2")
-	x.AwaitThat("a question", aWhile, func(s string) bool { return asks.MatchString(s) })
-	x.Press("c")
-	frame := x.AwaitThat("advice from the new baseline", aWhile, func(s string) bool {
-		return !asks.MatchString(s) && regexp.MustCompile(`--max-num-seqs 2 → \d`).MatchString(s)
-	})
-	t.Logf("continued:\n%s", tmuxtest.Boxed(frame))
-	x.Press("3")
-	x.AwaitThat("the history", soon, func(s string) bool { return regexp.MustCompile(`(?i)continued`).MatchString(s) })
-	x.Press("q")
-	x.ended(3)
-}
 
 // startSimulated starts a server that has too few slots, with load.
 func startSimulated(t *testing.T) *simulated {

@@ -86,27 +86,6 @@ func TestLiveQuitDuringAChange(t *testing.T) {
 	}
 }
 
-func TestLiveAChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		scripted := &script{answer: applies}
-		var got []engine.Change
-		s := &Server{Pages: newServer(), Apply: func(_ context.Context, a loop.Apply) loop.Applied {
-			got = a.Changes
-			time.Sleep(2 * time.Second)
-			return loop.Applied{}
-		}}
-		if err := live(t, scripted, LivePlan{Attach: finds(s)}, 5*time.Second, nil); err != nil {
-			t.Fatal(err)
-		}
-		if want := []string{"Begin", "Attached", "Applied: ", "quit"}; !slices.Equal(scripted.events(), want) {
-			t.Errorf("heard %q, want %q", scripted.events(), want)
-		}
-		if len(got) != 1 || got[0].To != "32" {
-			t.Errorf("changes %+v", got)
-		}
-	})
-}
-
 func TestLiveAChangeWithoutHands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scripted := &script{answer: applies}

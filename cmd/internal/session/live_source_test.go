@@ -51,29 +51,6 @@ func TestLiveStoodStill(t *testing.T) {
 	})
 }
 
-func TestLiveASlowPageIsPolledLessOften(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		scripted := &script{answer: attaches}
-		pages := newServer()
-		pages.took = 100 * time.Millisecond
-		if err := live(t, scripted, LivePlan{Attach: finds(&Server{Pages: pages})}, 30*time.Second, nil); err != nil {
-			t.Fatal(err)
-		}
-		if int(pages.asked.Load()) > 20 { // five of them in the first 2 s
-			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s", int(pages.asked.Load()))
-		}
-		said := 0
-		for _, w := range scripted.inputs {
-			if strings.HasPrefix(w, "Noted: the metrics page takes 100\u00a0ms") {
-				said++
-			}
-		}
-		if said != 1 {
-			t.Errorf("said %d times that the page is slow: %q", said, scripted.events())
-		}
-	})
-}
-
 // TestLiveAPollThatHangs checks that a page that never arrives is a failed scrape after its deadline,
 // and that the loop gets ticks meanwhile.
 func TestLiveAPollThatHangs(t *testing.T) {

@@ -287,22 +287,6 @@ func TestPlayerOfAPipe(t *testing.T) {
 	})
 }
 
-// TestASingleMeasurementIsPlayedToItsResult checks that playing a short measurement reaches a final
-// recommendation.
-func TestASingleMeasurementIsPlayedToItsResult(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, d := range []time.Duration{12 * time.Second, 30 * time.Second, 2 * time.Minute} {
-			var last *loop.Snapshot
-			if err := Snapshots(open(t, measured(t, d)), "test", func(s *loop.Snapshot) bool { last = s; return true }); err != nil {
-				t.Fatal(err)
-			}
-			if !last.Firm || last.Advice == nil || last.Advice.Flag != "--max-num-seqs" {
-				t.Errorf("%v: firm %v, advice %+v, phase %d", d, last.Firm, last.Advice, last.Phase)
-			}
-		}
-	})
-}
-
 func TestReplayOfALiveSessionDiagnosesItsLastRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := watched(t, 60*time.Second)

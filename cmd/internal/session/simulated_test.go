@@ -249,64 +249,6 @@ func beginApplying(t *testing.T) *walk {
 	return w
 }
 
-// TestRooftopMakesTheChange checks that with an applier a key makes the change.
-func TestRooftopMakesTheChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := beginApplying(t)
-		s := w.until("verdict", 90*time.Second, judged(1))
-		if it := s.Iterations[0]; it.Delta.Direction != verdict.Better || it.Noticed != loop.AsRecommended {
-			t.Errorf("%s, %s, want Better as recommended", it.Delta.Direction, it.Noticed)
-		}
-		if err := w.end(); err != nil {
-			t.Fatal(err)
-		}
-		w.replays()
-	})
-}
-
-// TestRestartedAndDeadWhileItIsMeasured checks that a measurement during which the server restarts or
-// dies gets no verdict.
-func TestRestartedAndDeadWhileItIsMeasured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := begin(t, "slot-capped/8b-a100", false)
-		start := func(command string) {
-			t.Helper()
-			if err := w.host.Start(command); err != nil {
-				t.Fatal(err)
-			}
-		}
-		start("")
-		w.until("advice", time.Minute, advised)
-		time.Sleep(45 * time.Second) // for a complete baseline
-		s := w.until("advice", time.Minute, advised)
-		start(w.changed(s.Advice.Flag, "24"))
-		w.until("measuring", time.Minute, measuring(1))
-		time.Sleep(4 * time.Second)
-		start(w.changed(s.Advice.Flag, "32"))
-		w.until("measuring again", time.Minute, measuring(2))
-		w.host.Kill()
-		w.until("down", 10*time.Second, phase(loop.PhaseDown))
-		time.Sleep(time.Minute)
-		start(w.changed(s.Advice.Flag, "48"))
-		s = w.until("verdict", 2*time.Minute, func(s *loop.Snapshot) bool {
-			n := len(s.Iterations)
-			return n > 0 && s.Iterations[n-1].Delta != nil
-		})
-		for i, it := range s.Iterations {
-			if last := i == len(s.Iterations)-1; last != (it.Delta != nil) || !last && it.End != loop.IterationBroken {
-				t.Errorf("change %d: %s %q", it.N, it.End, it.Text)
-			}
-		}
-		if n := len(s.Iterations); n != 3 || s.Iterations[n-1].Delta.Direction != verdict.Better {
-			t.Errorf("%d changes, the last %s", n, s.Iterations[n-1].Delta.Direction)
-		}
-		if err := w.end(); err != nil {
-			t.Fatal(err)
-		}
-		w.replays()
-	})
-}
-
 // TestASignalDuringAChange checks that the change is completed before the session ends.
 func TestASignalDuringAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,4 +1,6 @@
-package tmuxtest
+//go:build e2e && linux
+
+package main_test
 
 import (
 	"context"
@@ -13,20 +15,11 @@ import (
 	"time"
 )
 
-// Prompt is the shell's prompt in a terminal.
-const Prompt = "$ "
+// tmuxPatience limits operations that are fast on any machine: those of tmux and its shell.
+const tmuxPatience = 20 * time.Second
 
-// patience limits operations that are fast on any machine: those of tmux and its shell.
-const patience = 20 * time.Second
-
-// Options describe the terminal. The zero value is 80x24 with a minimal environment.
-type Options struct {
-	Width, Height int      // in cells; 0 is 80x24
-	Dir           string   // where the shell starts; "" is a new empty directory
-	Env           []string // NAME=value, added to HOME, PATH, LANG and SHELL
-}
-
-// Terminal is a shell in a pane of its own tmux server. Its methods fail the test if tmux fails.
+// Terminal is a shell in a pane of its own tmux server: tests can type, read the screen, resize and close the pane.
+// Its methods fail the test if tmux fails.
 type Terminal struct {
 	// Dir is where the shell was started, Home its home directory.
 	Dir, Home string
@@ -37,12 +30,12 @@ type Terminal struct {
 	ended  func() // waits until the server has ended
 }
 
-// Open starts a tmux server with one pane and a shell in it, and ends it with the test. Without
-// tmux the test fails rather than being skipped.
-func Open(t testing.TB, o Options) *Terminal {
+// openTmux starts a tmux server with one pane and a shell in it, and ends it with the test. env is added to HOME, PATH,
+// LANG and SHELL. Without tmux the test fails rather than being skipped.
+func openTmux(t testing.TB, width, height int, env ...string) *Terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Fatal("NOT CHECKED: the screen in a terminal, for there is no tmux here; install it, or leave these tests out with -skip 'E2EScreen|E2ETerminal|E2EWalk'")
+		t.Fatal("NOT CHECKED: the screen in a terminal, for there is no tmux here; install it, or leave these tests out with -skip E2EScreen")
 	}
 	// The name of a socket may have at most 107 bytes, and the path of the test's own directory may
 	// be longer.
@@ -50,10 +43,7 @@ func Open(t testing.TB, o Options) *Terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &Terminal{Dir: o.Dir, Home: filepath.Join(run, "home"), t: t, socket: filepath.Join(run, "s")}
-	if x.Dir == "" {
-		x.Dir = filepath.Join(run, "dir")
-	}
+	x := &Terminal{Dir: filepath.Join(run, "dir"), Home: filepath.Join(run, "home"), t: t, socket: filepath.Join(run, "s")}
 	for _, dir := range []string{x.Home, x.Dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -61,7 +51,7 @@ func Open(t testing.TB, o Options) *Terminal {
 	}
 	// Run in the foreground, as our child process, so that it cannot outlive the test.
 	x.server = exec.CommandContext(context.WithoutCancel(t.Context()), "tmux", "-D", "-S", x.socket, "-f", "/dev/null")
-	x.server.Env = append([]string{"HOME=" + x.Home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "SHELL=/bin/bash"}, o.Env...)
+	x.server.Env = append([]string{"HOME=" + x.Home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "SHELL=/bin/bash"}, env...)
 	if err := x.server.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -69,20 +59,16 @@ func Open(t testing.TB, o Options) *Terminal {
 	t.Cleanup(func() {
 		x.Close()
 		// Programs that were hung up may still be writing.
-		x.poll(patience, func() bool { return os.RemoveAll(run) == nil })
+		x.poll(tmuxPatience, func() bool { return os.RemoveAll(run) == nil })
 	})
-	x.until("a tmux server", patience, func() bool {
+	x.until("a tmux server", tmuxPatience, func() bool {
 		_, err := os.Stat(x.socket)
 		return err == nil
 	})
 	x.tmux("set-option", "-g", "default-terminal", "tmux-256color", ";", "set-option", "-s", "set-clipboard", "on", ";", "set-option", "-g", "status", "off",
 		";", "set-option", "-g", "remain-on-exit", "on", ";", "set-option", "-g", "history-limit", "5000")
-	width, height := o.Width, o.Height
-	if width == 0 {
-		width, height = 80, 24
-	}
-	x.tmux("new-session", "-d", "-s", "s", "-c", x.Dir, "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), "exec env PS1='"+Prompt+"' bash --norc --noprofile")
-	x.Await(strings.TrimSpace(Prompt), patience)
+	x.tmux("new-session", "-d", "-s", "s", "-c", x.Dir, "-x", strconv.Itoa(width), "-y", strconv.Itoa(height), "exec env PS1='$ ' bash --norc --noprofile")
+	x.Await("$", tmuxPatience)
 	return x
 }
 
@@ -90,7 +76,7 @@ func Open(t testing.TB, o Options) *Terminal {
 // hang-up. It may be called again.
 func (x *Terminal) Close() {
 	_ = x.command("kill-server").Run()
-	force := time.AfterFunc(patience, func() { _ = x.server.Process.Kill() })
+	force := time.AfterFunc(tmuxPatience, func() { _ = x.server.Process.Kill() })
 	defer force.Stop()
 	x.ended()
 }
@@ -165,16 +151,16 @@ func (x *Terminal) Clipboard() string {
 }
 
 // ShellPID returns the PID of the shell.
-func (x *Terminal) ShellPID() int {
+func (x *Terminal) ShellPID() string {
 	x.t.Helper()
-	return x.intVariable("pane_pid")
+	return x.ask("pane_pid")
 }
 
 // Pipe copies all further terminal output of programs to a file.
 func (x *Terminal) Pipe(file string) {
 	x.t.Helper()
 	x.tmux("pipe-pane", "-t", "s", "exec cat > '"+file+"'")
-	x.until("the pipe's file", patience, func() bool {
+	x.until("the pipe's file", tmuxPatience, func() bool {
 		_, err := os.Stat(file)
 		return err == nil
 	})
@@ -195,7 +181,7 @@ func (x *Terminal) AwaitThat(what string, within time.Duration, wanted func(scre
 		last = x.Screen()
 		return wanted(last)
 	}) {
-		x.t.Fatalf("no %s within %v; the screen was:\n%s", what, within, Boxed(last))
+		x.t.Fatalf("no %s within %v; the screen was:\n%s", what, within, boxedText(last))
 	}
 	return last
 }
@@ -204,7 +190,7 @@ func (x *Terminal) AwaitThat(what string, within time.Duration, wanted func(scre
 func (x *Terminal) AwaitNormal(within time.Duration) {
 	x.t.Helper()
 	if !x.poll(within, func() bool { return !x.Alternate() }) {
-		x.t.Fatalf("the alternate screen is still shown after %v:\n%s", within, Boxed(x.Screen()))
+		x.t.Fatalf("the alternate screen is still shown after %v:\n%s", within, boxedText(x.Screen()))
 	}
 }
 
@@ -232,16 +218,6 @@ func (x *Terminal) ask(variable string) string {
 	return strings.TrimSpace(x.tmux("display-message", "-p", "-t", "s", "#{"+variable+"}"))
 }
 
-// intVariable returns the value of a tmux format variable that is a number.
-func (x *Terminal) intVariable(variable string) int {
-	x.t.Helper()
-	n, err := strconv.Atoi(x.ask(variable))
-	if err != nil {
-		x.t.Fatalf("tmux: %s: %v", variable, err)
-	}
-	return n
-}
-
 // tmux runs a tmux command and returns its output.
 func (x *Terminal) tmux(args ...string) string {
 	x.t.Helper()
@@ -261,8 +237,8 @@ func (x *Terminal) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Boxed draws a box around a screen, so that a log shows its edges.
-func Boxed(screen string) string {
+// boxedText draws a box around a screen, so that a log shows its edges.
+func boxedText(screen string) string {
 	var b strings.Builder
 	for line := range strings.Lines(screen) {
 		b.WriteString("    | " + strings.TrimRight(line, "\n") + "\n")
