@@ -40,39 +40,6 @@ func call(t *testing.T, env []string, args ...string) (stdout, stderr string, co
 	return out.String(), errs.String(), code
 }
 
-func TestHelpIsGrouped(t *testing.T) {
-	for name, order := range map[string][]string{
-		"diagnose": {
-			"WHAT IT READS", "WHAT IT NEVER DOES", "INTERRUPTING", "RECORDINGS", "ENVIRONMENT", "ROOFTOP_API_KEY", "EXIT CODES", "USAGE", "EXAMPLES",
-			"THE SERVER", "--url", "--api-key-file", "THE RUN", "--duration", "--record", "WHAT CANNOT BE READ", "-m,", "OUTPUT", "--json",
-		},
-		"tune": {
-			"WHICH SERVER", "THE SCREEN", "WITHOUT A SCREEN", "WHAT IT NEVER DOES", "EXIT CODES", "USAGE", "EXAMPLES", "THE SERVER", "--url",
-			"THE RUN", "--duration", "WHAT CANNOT BE READ", "THE SCREEN", "--refresh", "FILES", "--report-dir", "OUTPUT", "--json",
-		},
-		"demo":    {"EXIT CODES", "USAGE", "EXAMPLES", "THE DEMONSTRATION", "--auto", "THE SCREEN", "--theme", "FILES", "OUTPUT"},
-		"doctor":  {"EXIT CODES", "USAGE", "EXAMPLES", "THE SERVER", "--url", "WHAT CANNOT BE READ", "OUTPUT", "--json"},
-		"replay":  {"USAGE", "EXAMPLES", "THE REPORT", "--ceiling", "WHAT CANNOT BE READ", "--gpu", "THE SCREEN", "--tui", "--speed", "OUTPUT"},
-		"sim":     {"MODEL", "FLAGS OF VLLM", "--max-num-seqs", "FLAGS OF THE SIMULATION", "--sim-gpu", "EXIT CODES", "USAGE", "EXAMPLES"},
-		"ceiling": {"USAGE", "EXAMPLES", "HARDWARE AND MODEL", "--gpu", "LOAD", "--batch", "OUTPUT"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			page, _, code := call(t, nil, name, "--help")
-			if code != cli.ExitDone {
-				t.Errorf("exit code %d", code)
-			}
-			rest := page
-			for _, s := range order {
-				_, after, ok := strings.Cut(rest, s)
-				if !ok {
-					t.Fatalf("%q is not there, or not after those before it:\n%s", s, page)
-				}
-				rest = after
-			}
-		})
-	}
-}
-
 // everyCommand calls a function for each command, including the root.
 func everyCommand(t *testing.T, do func(t *testing.T, c *cobra.Command)) {
 	t.Helper()

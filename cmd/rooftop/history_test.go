@@ -12,133 +12,13 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/pastruns"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
-	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
-
-// stored creates a state directory with three runs: one that ended, with a report; one of the same
-// server from its journal, killed; and one in both.
-func stored(t *testing.T) (env []string) {
-	t.Helper()
-	state := t.TempDir()
-	env = []string{"XDG_STATE_HOME=" + state}
-	lookup := variables("XDG_STATE_HOME", state)
-	began := time.Now().Add(-48 * time.Hour)
-	delta := func(ratio float64, d verdict.Direction) *effect.Delta {
-		return &effect.Delta{
-			Direction: d, Classic: d, Reason: "output moved", ClassicReason: "output moved", Throughput: stat.Some(ratio),
-			Metrics: []effect.MetricDelta{{Name: serverdir.OutputMetric, Change: stat.Some(ratio)}},
-		}
-	}
-	predicted := []engine.Prediction{{Metric: serverdir.OutputMetric, Unit: "ratio", Low: stat.Some(0.5), Mid: stat.Some(0.7), High: stat.Some(0.9)}}
-	snapshot := func(at time.Time, port string) *loop.Snapshot {
-		return &loop.Snapshot{
-			Started: at, Now: 10 * time.Minute, Version: "1.0.0", Target: engine.Target{URL: "http://127.0.0.1:" + port + "/metrics", Engine: "vllm", Model: "org/Tiny-1B"},
-			Phase: loop.PhaseDone, Live: &engine.Diagnosis{}, Baseline: &engine.Diagnosis{},
-			Iterations: []loop.Iteration{
-				{N: 1, End: loop.IterationKept, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}, Predicted: predicted, Before: &engine.Diagnosis{}, After: &engine.Diagnosis{}, Delta: delta(0.8, verdict.Better)},
-				{N: 2, End: loop.IterationNoGain, Changes: []engine.Change{{Flag: "--block-size", From: "16", To: "32"}}, Predicted: predicted, Before: &engine.Diagnosis{}, After: &engine.Diagnosis{}, Delta: delta(0.0, verdict.Plateau)},
-			},
-			Finished: &loop.Finished{ExitCode: 0, Reason: "nothing is left to recommend", Gain: stat.Some(0.8), Restarts: 3},
-		}
-	}
-	keep := func(s *loop.Snapshot, journalled string) {
-		if _, err := pastruns.Keep(lookup, s, journalled); err != nil {
-			t.Fatal(err)
-		}
-	}
-	keep(snapshot(began, "8000"), "")
-	write := func(port int, end bool) (name string) {
-		s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: fmt.Sprintf("history-%d.example", os.Getpid()), Port: port, Model: "org/Tiny-1B", URL: "http://localhost:" + []string{"8001", "8002"}[port-8001]}, "1.0.0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		low, mid := 0.1, 0.2
-		records := []journal.Record{
-			{Kind: journal.Begin, Mode: "exec", Command: "vllm serve org/Tiny-1B"},
-			{Kind: journal.Intent, Iteration: 1, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "32"}}, Predicted: []journal.Predicted{{Metric: serverdir.OutputMetric, Low: &low, Mid: &mid, High: &mid}}},
-			{Kind: journal.Stopped}, {Kind: journal.Started}, {Kind: journal.Ready},
-			{Kind: journal.Verdict, Direction: "better", Low: &low, Mid: &mid, High: &mid, Goal: "throughput"},
-			{Kind: journal.Kept},
-			{Kind: journal.Intent, Iteration: 2, Changes: []engine.Change{{Flag: "--block-size", From: "16", To: "32"}}},
-		}
-		if end {
-			records = records[:7]
-		}
-		for _, r := range records {
-			if err := s.Write(r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if end {
-			if err := s.End(0, "done"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return autopilot.RunName(s.Dir(), s.Run())
-	}
-	keep(snapshot(time.Now().Add(-5*time.Minute), "8001"), write(8001, true))
-	write(8002, false)
-	return env
-}
-
-func TestHistoryListsReportsAndJournals(t *testing.T) {
-	env := stored(t)
-	out, errs, code := call(t, env, "history", "--json")
-	if code != cli.ExitDone || errs != "" {
-		t.Fatalf("exit %d: %s", code, errs)
-	}
-	type listed struct {
-		Number, Tried, Kept, Restarts int
-		Source, Outcome, Model        string
-		Exit                          *int `json:"exit_code"`
-		Gain                          *struct{ Mid float64 }
-		Predictions                   struct{ Made, Within int }
-	}
-	var doc struct {
-		Schema string
-		Runs   []listed
-	}
-	if err := json.Unmarshal([]byte(out), &doc); err != nil {
-		t.Fatal(err)
-	}
-	if doc.Schema != document.HistorySchema || len(doc.Runs) != 3 {
-		t.Fatalf("schema %q, %d runs; the run that is in a report and in a journal is one\n%s", doc.Schema, len(doc.Runs), out)
-	}
-	killed, recent, old := doc.Runs[0], doc.Runs[1], doc.Runs[2]
-	if killed.Source != "journal" || killed.Outcome != "cut off" || killed.Exit != nil || killed.Tried != 2 || killed.Kept != 1 || killed.Restarts != 1 || killed.Predictions.Made != 1 {
-		t.Errorf("the killed run: %+v", killed)
-	}
-	for _, got := range []listed{recent, old} {
-		if got.Source != "report" || got.Exit == nil || *got.Exit != 0 || got.Tried != 2 || got.Kept != 1 || got.Restarts != 3 || got.Gain == nil || got.Predictions.Made != 2 || got.Predictions.Within != 1 {
-			t.Errorf("a run with a report: %+v", got)
-		}
-	}
-
-	page, _, code := call(t, env, "history", "-n", "2")
-	if code != cli.ExitDone {
-		t.Fatalf("exit %d", code)
-	}
-	for _, want := range []string{"Tiny-1B at localhost:8002", "cut off", "1 of 2", "done", "one run before these: -n 3 lists all"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("%q is missing in\n%s", want, page)
-		}
-	}
-	for line := range strings.Lines(page) {
-		if len([]rune(strings.TrimRight(line, "\n"))) > 80 {
-			t.Errorf("wider than a screen: %s", line)
-		}
-	}
-}
 
 // TestHistoryShowsWhatDidNotLast has the journal of a run that was killed after it had gone back to the configuration
 // before the kept one.
@@ -224,80 +104,42 @@ func TestHistoryTakesForOneRunWhatIsOne(t *testing.T) {
 	}
 }
 
-func TestHistoryOfNothing(t *testing.T) {
-	out, _, code := call(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "history")
-	if code != cli.ExitDone || !strings.Contains(out, "No run is stored") {
-		t.Errorf("exit %d: %s", code, out)
+// storedRuns returns the environment of a copy of the corpus's state directory, and that directory.
+func storedRuns(t *testing.T) (env []string, runs string) {
+	t.Helper()
+	state := t.TempDir()
+	if err := os.CopyFS(state, os.DirFS(filepath.Join("..", "..", "testdata", "recordings", stateDir))); err != nil {
+		t.Fatal(err)
 	}
-	out, _, code = call(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "history", "--json")
-	if code != cli.ExitDone || !strings.Contains(out, `"runs": []`) {
-		t.Errorf("exit %d: %s", code, out)
-	}
+	return []string{"XDG_STATE_HOME=" + state}, filepath.Join(state, "rooftop", "runs")
 }
 
+// The corpus has reports by name and number, and their formats.
 func TestReportOfAStoredRun(t *testing.T) {
-	env := stored(t)
-	dir, _ := strings.CutPrefix(env[0], "XDG_STATE_HOME=")
-	runs, err := filepath.Glob(filepath.Join(dir, "rooftop", "runs", "*"))
-	if err != nil || len(runs) != 2 {
-		t.Fatalf("runs: %v, %v", runs, err)
-	}
-	old := filepath.Base(runs[0])
-	for name, c := range map[string]struct {
-		args []string
-		want string
-		code cli.ExitCode
+	env, runs := storedRuns(t)
+	const name = "20260204-190903-tuned"
+	tuned, file := filepath.Join(runs, name), filepath.Join(t.TempDir(), "out.html")
+	for _, c := range []struct {
+		args, want string
+		code       cli.ExitCode
 	}{
-		"last, which was killed":   {[]string{"last"}, "This run was cut off", cli.ExitDone},
-		"by number":                {[]string{"3"}, "# rooftop: a run on org/Tiny-1B", cli.ExitDone},
-		"by name":                  {[]string{old}, "# rooftop: a run on org/Tiny-1B", cli.ExitDone},
-		"by the beginning":         {[]string{old[:10]}, "# rooftop: a run on org/Tiny-1B", cli.ExitDone},
-		"by path":                  {[]string{runs[0]}, "# rooftop: a run on org/Tiny-1B", cli.ExitDone},
-		"by the path of its file":  {[]string{filepath.Join(runs[0], "report.json"), "--format", "json"}, `"schema": "rooftop.run/v1"`, cli.ExitDone},
-		"as HTML":                  {[]string{"3", "--format", "html"}, "<!DOCTYPE html>", cli.ExitDone},
-		"a journal as HTML":        {[]string{"last", "--format", "html"}, "cut off", cli.ExitDone},
-		"a journal as JSON":        {[]string{"last", "--format", "json"}, `"source": "journal"`, cli.ExitDone},
-		"no such run":              {[]string{"nonsense"}, "'rooftop history' lists them", cli.ExitUsage},
-		"a name that is near":      {[]string{old[:12] + "x" + old[13:]}, "did you mean " + old, cli.ExitUsage},
-		"the beginning of several": {[]string{"20"}, "begins the names of 3 runs", cli.ExitUsage},
-		"no such format":           {[]string{"last", "--format", "pdf"}, "markdown, json or html", cli.ExitUsage},
-		"no run":                   {nil, "report takes one RUN, but got 0", cli.ExitUsage},
-		"a number beyond":          {[]string{"9999"}, "no run is called", cli.ExitUsage},
-		"a path that is not there": {[]string{filepath.Join(dir, "gone")}, "no such file", cli.ExitError},
+		{tuned, "# rooftop: a run on", cli.ExitDone},
+		{filepath.Join(tuned, "report.json") + " --format json", `"schema": "rooftop.run/v1"`, cli.ExitDone},
+		{name + " --format html", "<!DOCTYPE html>", cli.ExitDone}, // made from the document
+		{"20260204-190904-tuned", "did you mean " + name, cli.ExitUsage},
+		{filepath.Join(runs, "gone"), "no such file", cli.ExitError},
+		{name + " -o " + file, "", cli.ExitDone},
+		{name + " -o " + file, "exists already", cli.ExitUsage},
 	} {
-		t.Run(name, func(t *testing.T) {
-			out, errs, code := call(t, env, append([]string{"report"}, c.args...)...)
-			if code != c.code || !strings.Contains(out+errs, c.want) {
-				t.Errorf("exit %d, want %d with %q:\n%s%s", code, c.code, c.want, out[:min(len(out), 300)], errs)
-			}
-		})
+		out, errs, code := call(t, env, append([]string{"report"}, strings.Fields(c.args)...)...)
+		if code != c.code || !strings.Contains(out+errs, c.want) {
+			t.Errorf("report %s: exit %d, want %d with %q:\n%.300s%s", c.args, code, c.code, c.want, out, errs)
+		}
 	}
-	t.Run("without the file of that format", func(t *testing.T) {
-		if err := os.Remove(filepath.Join(runs[0], "report.html")); err != nil {
-			t.Fatal(err)
-		}
-		out, _, code := call(t, env, "report", "3", "--format", "html")
-		if code != cli.ExitDone || !strings.Contains(strings.Join(strings.Fields(out), " "), "--max-num-seqs 4 → 32") {
-			t.Errorf("exit %d:\n%s", code, out)
-		}
-	})
-	t.Run("into a file", func(t *testing.T) {
-		path := filepath.Join(dir, "out.html")
-		if _, errs, code := call(t, env, "report", "3", "-o", path); code != cli.ExitDone {
-			t.Fatalf("exit %d: %s", code, errs)
-		}
-		if text, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(text), "<!DOCTYPE html>") {
-			t.Errorf("%.40q, %v: the format follows the name of the file", text, err)
-		}
-		if _, errs, code := call(t, env, "report", "3", "-o", path); code != cli.ExitUsage || !strings.Contains(errs, "exists already") {
-			t.Errorf("exit %d: %s", code, errs)
-		}
-	})
-}
-
-func TestRunNamesComplete(t *testing.T) {
-	out, _, code := call(t, stored(t), "__complete", "report", "")
-	if code != cli.ExitDone || !strings.HasPrefix(out, "last\n") || strings.Count(out, "Tiny-1B\t") == 0 {
-		t.Errorf("exit %d: %s", code, out)
+	if text, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(text), "<!DOCTYPE html>") {
+		t.Errorf("%.40q, %v: the format follows the name of the file", text, err)
+	}
+	if out, _, code := call(t, env, "__complete", "report", ""); code != cli.ExitDone || !strings.HasPrefix(out, "last\n") || !strings.Contains(out, name) {
+		t.Errorf("exit %d: completes\n%s", code, out)
 	}
 }

@@ -68,27 +68,3 @@ func TestTheWholeProgramByItself(t *testing.T) {
 		t.Logf("%d bytes to the terminal\n%s", d.glass.Written(), d.stdout.String())
 	})
 }
-
-// A signal during a trial restores the kept configuration before the run ends.
-func TestASignalPutsBackWhatIsNotKept(t *testing.T) {
-	signalsBegin()
-	synctest.Test(t, func(t *testing.T) {
-		d := sit(t, 120, 30, func(p *loop.Plan) { p.Auto = true })
-		if err := d.host.Start(""); err != nil {
-			t.Fatal(err)
-		}
-		before := d.host.Command()
-		d.until("the measurement of a change", 5*time.Minute, func(s *loop.Snapshot) bool { return s.Phase == loop.PhaseMeasuring })
-		if d.host.Command() == before {
-			t.Fatal("nothing was changed")
-		}
-		d.press("q")
-		if d.last == nil {
-			d.press("y") // it asks during a change
-		}
-		<-d.end
-		if got := d.host.Command(); got != before {
-			t.Errorf("left with %s, began with %s", got, before)
-		}
-	})
-}
