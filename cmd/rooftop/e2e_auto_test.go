@@ -245,26 +245,6 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 	}
 }
 
-// A server that somebody else started is restarted as it was, with the change.
-func TestE2EAutoRestartsInPlace(t *testing.T) {
-	env := ownState(t)
-	at := porttest.Address(t)
-	startsSim(t, at, tightSlots)
-	offerSim(t, at)
-	before := serving(t, at)
-	list := beginWith(t, env, "tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", url(at))().ended(t, 0)
-	if last := list[len(list)-1]; last.Gain == nil || *last.Gain < 0.5 {
-		t.Errorf("gain %v", last.Gain)
-	}
-	after := serving(t, at)
-	if after == nil || slotsOf(t, at) == tightSlots {
-		t.Fatalf("the server runs with %s slots", slotsOf(t, at))
-	}
-	if before.Cwd != after.Cwd {
-		t.Errorf("it runs in %s, before in %s", after.Cwd, before.Cwd)
-	}
-}
-
 // Nothing is applied without --auto or a key, and a dry run says what would be.
 func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	env := ownState(t)

@@ -88,7 +88,6 @@ func TestE2EConcurrencySaturation(t *testing.T) {
 	last := s.read(t)
 	d := parse(t, a)
 	r := d.recommends(t, "concurrency-saturation", "flag", "--max-num-seqs")
-	agentAgrees(t, s, r)
 	if g.end(t).Errors > 0 {
 		t.Error("requests failed while rooftop looked on")
 	}
@@ -132,7 +131,7 @@ func TestE2EOrdinaryServer(t *testing.T) {
 	at := porttest.Address(t)
 	flags := []string{"--max-num-seqs", "32"}
 	s := launch(t, at, nil, flags...)
-	// Two of the cases below start the server again.
+	// The case of secrets starts the server again.
 	t.Cleanup(func() { s.stop() })
 
 	t.Run("idle", func(t *testing.T) {
@@ -142,65 +141,6 @@ func TestE2EOrdinaryServer(t *testing.T) {
 		}
 	})
 
-	warmUp(t, s.url(), "", chat(16))
-	t.Run("healthy", func(t *testing.T) {
-		load := chat(16)
-		load.Seed = 5
-		g := offer(t, s.url(), "", load)
-		s.settle(t, 3*time.Second)
-		first := s.read(t)
-		d := diagnose(t, s, 0)
-		last := s.read(t)
-		g.end(t)
-		agrees(t, &d, first, last)
-		d.fact(t, "max_num_seqs", 32.0, "cmdline")
-		d.between(t, "running_mean", 8, 29)
-		if d.Outcome != "healthy" || d.Recommendation != nil {
-			t.Errorf("outcome %s, recommendation %+v, want healthy and none", d.Outcome, d.Recommendation)
-		}
-	})
-
-	t.Run("killed and back", func(t *testing.T) {
-		load := chat(16)
-		load.Seed = 6
-		g := offer(t, s.url(), "", load)
-		s.settle(t, 3*time.Second)
-		// Of a server that was away for a quarter of the run nothing is said.
-		long := min(max(2*time.Minute, 5*s.took).Round(time.Second), 5*time.Minute)
-		wait := begin(t, "diagnose", "--url", s.url()+"/metrics", "--duration", long.String(), "--json")
-		time.Sleep(12 * time.Second)
-		s.kill()
-		s = launch(t, at, nil, flags...)
-		back := time.Now()
-		a := wait()
-		after := int((time.Since(back) - 8*time.Second) / (2 * time.Second))
-		r := g.end(t)
-		d := parse(t, a)
-		if r.Errors == 0 || r.Requests == 0 {
-			t.Errorf("the load saw %d errors and %d answers, so the server was not away", r.Errors, r.Requests)
-		}
-		if a.took < long-time.Second {
-			t.Errorf("the run ended after %v, want its %v", a.took, long)
-		}
-		// Six windows of 2 s before, and all but the first few seconds after.
-		if d.Windows.Evaluable >= d.Windows.Collected || after < 3 || d.Windows.Active < 5+after {
-			t.Errorf("windows %+v, want some lost, 5 active before and %d after", d.Windows, after)
-		}
-		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "1 restart of the server") {
-			t.Errorf("the notes do not count the restart: %q", d.Notes)
-		}
-		if v := d.measured(t, "generation_tokens_per_s"); v <= 0 {
-			t.Errorf("measured.generation_tokens_per_s is %v", v)
-		}
-		wants := map[string]int{"healthy": 0}
-		if away := s.took + time.Second; 4*away > long {
-			t.Logf("NOT CHECKED: that a real vLLM is healthy again after a restart: it was away for %.0f s of %v", away.Seconds(), long)
-			wants["not-evaluable"] = 4
-		}
-		if code, ok := wants[d.Outcome]; !ok || a.code != code {
-			t.Errorf("outcome %s, exit code %d, want one of %v, healthy as before", d.Outcome, a.code, wants)
-		}
-	})
 	t.Run("secrets", func(t *testing.T) {
 		key, token := "e2e-key-"+rand.Text(), "hf_"+rand.Text()
 		s.stop()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,37 +78,6 @@ func TestRecoverOfAServerInUse(t *testing.T) {
 	for _, flag := range []string{"--yes", "--json", "--dry-run"} {
 		if out, errs, code := call(t, env, "recover", flag); code != cli.ExitError || !strings.Contains(out, "another rooftop uses this server") {
 			t.Errorf("%s: exit %d: %s%s", flag, code, out, errs)
-		}
-	}
-}
-
-func TestRecoverJSON(t *testing.T) {
-	env := cutOff(t, 8000, journal.Record{Kind: journal.Begin, Mode: "hook"})
-	for _, c := range []struct {
-		args  []string
-		code  cli.ExitCode
-		state string
-	}{
-		{nil, cli.ExitRecommendation, "to do"},
-		{[]string{"--yes"}, cli.ExitDone, "done"},
-		{nil, cli.ExitDone, ""},
-	} {
-		out, errs, code := call(t, env, append([]string{"recover", "--json"}, c.args...)...)
-		var doc struct {
-			Schema  string
-			Servers []struct {
-				Server, State, Remedy string
-				Steps                 []string
-			}
-		}
-		if err := json.Unmarshal([]byte(out), &doc); err != nil || errs != "" || code != c.code || doc.Schema != "rooftop.recover/v1" {
-			t.Fatalf("exit %d, %v: %s%s", code, err, out, errs)
-		}
-		if (len(doc.Servers) > 0) != (c.state != "") {
-			t.Fatalf("%v: %s", c.args, out)
-		}
-		if c.state != "" && (doc.Servers[0].State != c.state || len(doc.Servers[0].Steps) == 0) {
-			t.Errorf("%v: %+v, want %q", c.args, doc.Servers[0], c.state)
 		}
 	}
 }
