@@ -36,9 +36,7 @@ func tuneFlags(t *testing.T, env []string, args ...string) (*tuneOptions, error)
 func program(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "apply.sh")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700))
 	return path
 }
 

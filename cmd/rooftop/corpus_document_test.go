@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,22 +17,15 @@ import (
 func TestCorpusOfDocuments(t *testing.T) {
 	var b strings.Builder
 	for _, name := range []string{"absent", "counted", "cut", "dense", "hostile", "interfered", "moe"} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "recordings", "trace-"+name+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readFile(t, filepath.Join("..", "..", "testdata", "recordings", "trace-"+name+".json"))
 		s := &optrace.Summary{}
-		if err := json.Unmarshal(text, s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(text, s))
 		for _, o := range []render.Options{{Width: 80}, {Width: 80, Verbose: true}} {
 			if o.Verbose && name != "dense" && name != "moe" { // the others differ only in their text
 				continue
 			}
 			fmt.Fprintf(&b, "=== %s %+v\n", name, o)
-			if err := render.Text(&b, trace.Report(s, o.Verbose), o); err != nil {
-				t.Fatal(err)
-			}
+			must(t, render.Text(&b, trace.Report(s, o.Verbose), o))
 		}
 	}
 	checkCorpus(t, inCorpus("trace/documents.txt"), b.String())

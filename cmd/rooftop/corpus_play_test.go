@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"golang.org/x/term"
 )
 
 // patience limits one command line: no case waits for anything.
@@ -119,10 +120,7 @@ func (p *player) appendFiles() {
 			continue
 		}
 		p.before[name] = true
-		text, err := os.ReadFile(filepath.Join(p.dir, name))
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		text := readFile(p.t, filepath.Join(p.dir, name))
 		fmt.Fprintf(&p.out, "--- %s\n%s", filepath.ToSlash(name), withNewline(string(text)))
 	}
 }
@@ -195,7 +193,10 @@ func (p *player) onTerminal(width int, do func(io.Writer)) string {
 		do(&printed)
 		return printed.String()
 	}
-	control, screen, err := openTerminal(width)
+	control, screen, err := OpenTerminal(width, 60)
+	if err == nil {
+		_, err = term.MakeRaw(int(screen.Fd()))
+	}
 	if err != nil {
 		p.t.Skipf("NOT CHECKED: pages on a terminal: %v", err)
 	}

@@ -86,9 +86,7 @@ func (d *desk) hold(name string, whole bool) {
 	var end bytes.Buffer
 	for _, o := range []render.Options{{Width: 80}, {Width: 60, ASCII: true}, {Width: 120, Color: true}} {
 		fmt.Fprintf(&end, "=== %+v\n", o)
-		if err := narrate.WriteRun(&end, d.last, files, o); err != nil {
-			d.t.Fatal(err)
-		}
+		must(d.t, narrate.WriteRun(&end, d.last, files, o))
 	}
 	checkCorpus(d.t, inCorpus(name+"/end.txt"), end.String())
 	reports, err := pastruns.Export(d.t.TempDir(), d.last)
@@ -96,10 +94,7 @@ func (d *desk) hold(name string, whole bool) {
 		d.t.Fatal(err)
 	}
 	for _, path := range reports {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			d.t.Fatal(err)
-		}
+		text := readFile(d.t, path)
 		if whole || filepath.Ext(path) == ".md" {
 			checkCorpus(d.t, inCorpus(name+"/report"+filepath.Ext(path)), string(text))
 		}

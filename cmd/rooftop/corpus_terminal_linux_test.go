@@ -5,11 +5,10 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 )
 
-// openTerminal opens a pseudo-terminal of a width.
-func openTerminal(width int) (control, screen *os.File, err error) {
+// OpenTerminal opens a pseudo-terminal: the side that reads, and the one that a program gets.
+func OpenTerminal(width, height int) (control, screen *os.File, err error) {
 	if control, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return nil, nil, err
 	}
@@ -29,8 +28,8 @@ func openTerminal(width int) (control, screen *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err = term.MakeRaw(int(screen.Fd())); err == nil {
-		err = unix.IoctlSetWinsize(int(screen.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 60, Col: uint16(width)})
+	if err == nil {
+		err = unix.IoctlSetWinsize(int(screen.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(height), Col: uint16(width)})
 	}
 	return control, screen, err
 }

@@ -7,6 +7,6 @@ import (
 	"os"
 )
 
-func openTerminal(int) (control, screen *os.File, err error) {
+func OpenTerminal(width, height int) (control, screen *os.File, err error) {
 	return nil, nil, errors.ErrUnsupported
 }

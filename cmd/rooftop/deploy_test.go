@@ -50,9 +50,7 @@ func TestDeployScriptGoesByTheExitCode(t *testing.T) {
 			text := "#!/bin/sh\necho '{\"type\":\"measured\"}'\n" +
 				"echo '{\"schema\":\"rooftop.event/v1\",\"type\":\"finished\",\"exit_code\":3,\"reason\":\"no restart is left\",\"command\":\"\"}'\n" +
 				"echo \"$@\" >&2\nexit " + c.rooftop + "\n"
-			if err := os.WriteFile(fake, []byte(text), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(fake, []byte(text), 0o700))
 			out, code := runScript(t, "deploy.sh", []string{
 				"ROOFTOP=" + fake, "URL=http://127.0.0.1:1", "EVENTS=" + filepath.Join(dir, "events.jsonl"),
 			}, "--slo", "ttft_p99=500ms")
@@ -76,9 +74,7 @@ func TestApplyScriptEditsTheFlags(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "flags")
 	const before = "--port=8000\n--max-num-seqs=16\n--enforce-eager\n"
 	const mode = 0o640
-	if err := errors.Join(os.WriteFile(path, []byte(before), mode), os.Chmod(path, mode)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(path, []byte(before), mode), os.Chmod(path, mode)))
 	for _, c := range []struct{ name, changes, want string }{
 		{
 			"several at once", `[{"flag":"--max-num-seqs","from":"16","to":"64"},{"flag":"--block-size","from":"","to":"32"},{"flag":"--enforce-eager","from":"on","to":""}]`,
@@ -109,10 +105,7 @@ func TestApplyScriptEditsTheFlags(t *testing.T) {
 		if code != 0 || !strings.Contains(out, "restarted") {
 			t.Fatalf("%s: exit code %d: %s", c.name, code, out)
 		}
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := readFile(t, path)
 		if string(got) != c.want {
 			t.Errorf("%s: the flags are\n%swant\n%s", c.name, got, c.want)
 		}

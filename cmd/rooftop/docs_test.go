@@ -74,10 +74,7 @@ func documents(t *testing.T) []string {
 
 func readDocument(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, filepath.Join("..", "..", filepath.FromSlash(file)))
 	return string(text)
 }
 
@@ -89,10 +86,7 @@ func TestCodeBlocksOfTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readFile(t, file)
 		tests.Write(text)
 	}
 	run, not := 0, 0
@@ -196,9 +190,7 @@ func TestHelpShowsEveryPage(t *testing.T) {
 		text := readDocument(t, file)
 		for _, width := range []int{60, 80, 120} {
 			var b strings.Builder
-			if err := render.Text(&b, reference.Manual(text), render.Options{Width: width}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, render.Text(&b, reference.Manual(text), render.Options{Width: width}))
 			printed := spaces.ReplaceAllString(b.String(), "")
 			for _, sentence := range regexp.MustCompile(`(?m)^[A-Z][A-Za-z ,]{20,}`).FindAllString(codeFences.ReplaceAllString(text, ""), -1) {
 				if !strings.Contains(printed, spaces.ReplaceAllString(sentence, "")) {
@@ -222,18 +214,12 @@ func TestManPages(t *testing.T) {
 		if c.HasParent() && !c.IsAvailableCommand() {
 			return
 		}
-		text, err := os.ReadFile(filepath.Join(dir, manName(c)+".1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := readFile(t, filepath.Join(dir, manName(c)+".1"))
 		if !bytes.HasPrefix(text, []byte(".TH \""+strings.ToUpper(manName(c)))) || !bytes.Contains(text, []byte(".SH SEE ALSO")) {
 			t.Errorf("%.200s", text)
 		}
 	})
-	demo, err := os.ReadFile(filepath.Join(dir, "rooftop-demo.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	demo := readFile(t, filepath.Join(dir, "rooftop-demo.1"))
 	for _, want := range []string{"\n.SH EXIT CODES\n.nf\n  0      nothing is left to recommend\n", "\n.SH THE DEMONSTRATION\n", "\n.SH EXAMPLES\n"} {
 		if !bytes.Contains(demo, []byte(want)) {
 			t.Errorf("rooftop-demo.1 lacks %q:\n%.3000s", want, demo)

@@ -121,9 +121,7 @@ func TestE2EAlerts(t *testing.T) {
 		cmd := exec.Command("unshare", append([]string{"-m", "sh", "-c", `mount -t overlay overlay -o "lowerdir=$0:/usr/share" /usr/share && exec "$@"`, filepath.Join(root, "share"), filepath.Join(root, "bin", name)}, args...)...)
 		said := &bytes.Buffer{}
 		cmd.Stderr = said
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		t.Cleanup(func() {
 			_, _ = cmd.Process.Kill(), cmd.Wait()
 			if t.Failed() {
@@ -135,9 +133,7 @@ func TestE2EAlerts(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	hook := &webhook{fired: map[string]time.Duration{}, resolved: map[string]time.Duration{}}
@@ -325,9 +321,7 @@ func askBoards(t *testing.T, prometheus, server string, limit time.Time) {
 				Targets []struct{ Expr string }
 			}
 		}
-		if err := json.Unmarshal(rooftop(t, "rules", "grafana", name).stdout, &board); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(rooftop(t, "rules", "grafana", name).stdout, &board))
 		queries := 0
 		for _, p := range board.Panels {
 			for _, q := range p.Targets {

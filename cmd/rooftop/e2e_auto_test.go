@@ -89,10 +89,7 @@ func simFlags(at netip.AddrPort, slots string) []string {
 // address is up to the end of the test, whatever becomes of the server.
 func offerSim(t *testing.T, at netip.AddrPort) {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := built(t)
 	cmd := exec.CommandContext(t.Context(), path, "load", "--url", url(at), "--model", simModel, "--clients", "64",
 		"--prompt-tokens", "300", "--output-tokens", "100-400", "--duration", "0")
 	done := make(chan struct{})
@@ -158,14 +155,9 @@ func endServing(t *testing.T, at netip.AddrPort) {
 // else started.
 func startsSim(t *testing.T, at netip.AddrPort, slots string) {
 	t.Helper()
-	path, err := named()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := builtByName(t)
 	cmd := exec.Command(path, append([]string{"sim"}, simFlags(at, slots)...)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	go func() { _ = cmd.Wait() }()
 	endServing(t, at)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -217,10 +209,7 @@ func (a answer) ended(t *testing.T, code int) []autoEvent {
 func TestE2EAutoStartsAServer(t *testing.T) {
 	env := ownState(t)
 	at := porttest.Address(t)
-	path, err := named()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := builtByName(t)
 	endServing(t, at)
 	offerSim(t, at)
 	a := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(at, tightSlots)...)...)()
@@ -254,16 +243,11 @@ func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	offerSim(t, at)
 	before := serving(t, at).Identity()
 
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := built(t)
 	cmd := exec.CommandContext(testContext(t), path, "tune", "--json", "--no-report", "--restart-in-place", "--url", url(at))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Env = &out, append(os.Environ(), env...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	time.Sleep(60 * time.Second)
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	_ = cmd.Wait()
@@ -275,9 +259,7 @@ func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 		t.Fatal("the server is not the one that it was")
 	}
 
-	if err := os.RemoveAll(filepath.Join(state, "rooftop")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(state, "rooftop")))
 	for _, how := range [][]string{nil, {"--restart-in-place"}} {
 		args := append([]string{"tune", "--dry-run", "--json", "--no-report", "--url", url(at)}, how...)
 		list := beginWith(t, env, args...)().ended(t, 3)
@@ -312,16 +294,11 @@ func TestE2EChangesThatFail(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			env := ownState(t)
 			at := porttest.Address(t)
-			path, err := named()
-			if err != nil {
-				t.Fatal(err)
-			}
+			path := builtByName(t)
 			env = append(env, "PROGRAM="+path)
 			vllm := filepath.Join(t.TempDir(), "vllm")
 			text := "#!/bin/sh\nROOFTOP=$PROGRAM\nshift\ncase \"$*\" in\n*'--max-num-seqs " + tightSlots + "'*) exec \"$ROOFTOP\" sim \"$@\" ;;\nesac\n" + c.script + "\n"
-			if err := os.WriteFile(vllm, []byte(text), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(vllm, []byte(text), 0o700))
 			endServing(t, at)
 			offerSim(t, at)
 			a := beginWith(t, env, append([]string{
@@ -371,16 +348,11 @@ echo $! >"$DIR/pid"
 func TestE2EDeployScript(t *testing.T) {
 	env := append(os.Environ(), ownState(t)...)
 	at := porttest.Address(t)
-	path, err := named()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := builtByName(t)
 	dir := t.TempDir()
 	flags := "--max-model-len=8192\n--sim-startup-time=2s\n--host=" + at.Addr().String() + "\n--port=" + strconv.Itoa(int(at.Port())) + "\n--max-num-seqs=" + tightSlots + "\n"
 	for name, text := range map[string]string{"flags": flags, "restart.sh": restartScript} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}
 	for name, value := range map[string]string{
 		"DIR": dir, "PROGRAM": path, "MODEL": simModel, "FLAGS": filepath.Join(dir, "flags"), "RESTART": filepath.Join(dir, "restart.sh"),

@@ -32,10 +32,7 @@ type demoEvent struct {
 // The README's first command: a wrong setting is found, changed, and the gain
 // measured, in under two minutes, without any file of the checkout.
 func TestE2EDemo(t *testing.T) {
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := built(t)
 	cmd := exec.CommandContext(testContext(t), path, "demo", "--json")
 	home := t.TempDir()
 	cmd.Dir, cmd.Env = t.TempDir(), []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
@@ -62,9 +59,7 @@ func TestE2EDemo(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 		var e demoEvent
-		if err := json.Unmarshal(line, &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(line, &e))
 		events = append(events, e)
 	}
 	of := func(kind string) []demoEvent {

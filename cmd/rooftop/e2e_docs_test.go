@@ -18,10 +18,7 @@ func TestE2EDocs(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT CHECKED: the commands of the documentation: namespaces need root")
 	}
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := built(t)
 	for _, b := range main.CodeBlocks(t) {
 		if !b.Shell || b.NotRun != "" {
 			continue
@@ -31,23 +28,14 @@ func TestE2EDocs(t *testing.T) {
 			dir := t.TempDir()
 			work := filepath.Join(dir, "work")
 			for _, d := range []string{work, filepath.Join(dir, "bin")} {
-				if err := os.Mkdir(d, 0o755); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Mkdir(d, 0o755))
 			}
-			if err := os.Symlink(path, filepath.Join(dir, "bin", "rooftop")); err != nil {
-				t.Fatal(err)
-			}
-			trace, err := os.ReadFile(filepath.Join("..", "..", "testdata", "recordings", "operators.jsonl.gz"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(path, filepath.Join(dir, "bin", "rooftop")))
+			trace := readFile(t, filepath.Join("..", "..", "testdata", "recordings", "operators.jsonl.gz"))
 			for name, text := range map[string]string{
 				filepath.Join(work, "run.jsonl.gz"): string(trace), filepath.Join(work, "p.txt"): "Name three rivers.", filepath.Join(dir, "block.sh"): b.Text,
 			} {
-				if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(name, []byte(text), 0o600))
 			}
 			out, err := exec.CommandContext(testContext(t), "unshare", "-m", "-n", "-p", "-f", "--kill-child", "--mount-proc", "bash", "testdata/docs/run.sh", dir).CombinedOutput()
 			if err != nil {

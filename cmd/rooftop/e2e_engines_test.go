@@ -62,13 +62,8 @@ func wrapped(t *testing.T, e *engine, script string, command []string) *engine {
 	cmd.Dir, cmd.Env = dir, serverEnvironment()
 	t.Cleanup(e.stop)
 	e.start(t, cmd)
-	text, err := os.ReadFile(filepath.Join(dir, "wrapper.pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e.wrapper, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, filepath.Join(dir, "wrapper.pid"))
+	e.wrapper = number(t, strings.TrimSpace(string(text)))
 	if comm, err := os.ReadFile("/proc/" + strconv.Itoa(e.wrapper) + "/comm"); err != nil || string(comm) != "bash\n" {
 		t.Fatalf("process %d, that $! named, is %q (%v), want a shell", e.wrapper, comm, err)
 	}

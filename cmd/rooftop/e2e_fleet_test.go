@@ -74,9 +74,7 @@ func scraping(t *testing.T, programs, name string, interval time.Duration, targe
 		address, instance, _ := strings.Cut(target, " ")
 		text += fmt.Sprintf("  - {targets: ['%s'], labels: {instance: '%s'}}\n", address, cmp.Or(instance, address))
 	}
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte(text), 0o600))
 	argv := map[string][]string{
 		"Prometheus":      {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address="},
 		"VictoriaMetrics": {"victoria-metrics", "-promscrape.config=" + config, "-storageDataPath=" + filepath.Join(dir, "data"), "-httpListenAddr="},
@@ -84,9 +82,7 @@ func scraping(t *testing.T, programs, name string, interval time.Duration, targe
 	address := porttest.Address(t).String()
 	argv[len(argv)-1] += address
 	cmd := exec.Command(filepath.Join(programs, "root", "usr", "bin", argv[0]), argv[1:]...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	awaitAnswer(t, "http://"+address+"/-/healthy", "http://"+address+"/health")
 	return "http://" + address, cmd
@@ -175,14 +171,9 @@ func TestE2EFleet(t *testing.T) {
 		}
 	})
 	t.Run("rules", func(t *testing.T) {
-		test, err := os.ReadFile("testdata/alerts_test.yml")
-		if err != nil {
-			t.Fatal(err)
-		}
+		test := readFile(t, "testdata/alerts_test.yml")
 		for name, text := range map[string][]byte{"rules.yml": rooftop(t, "rules", "prometheus", "--slo", "ttft_p95=1s").stdout, "alerts_test.yml": test} {
-			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 		}
 		for _, args := range [][]string{{"check", "rules", "rules.yml"}, {"test", "rules", "alerts_test.yml"}} {
 			cmd := exec.Command(tool, args...)
@@ -194,9 +185,7 @@ func TestE2EFleet(t *testing.T) {
 	})
 	t.Run("polled", func(t *testing.T) {
 		file := filepath.Join(dir, "urls.txt")
-		if err := os.WriteFile(file, []byte("# all\n"+strings.Join(targets, "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte("# all\n"+strings.Join(targets, "\n")+"\n"), 0o600))
 		report := filepath.Join(dir, "fleet.html")
 		a := rooftop(t, "fleet", "--urls", file, "--duration", "12s", "--json", "-o", report)
 		if text, err := os.ReadFile(report); err != nil || !bytes.Contains(text, []byte("concurrency-saturation")) {
@@ -297,9 +286,7 @@ func fleetScreen(t *testing.T, url string, prometheus *os.Process) {
 	x.Press("Escape")
 	x.Resize(80, 24)
 	t.Logf("80x24:\n%s", boxedText(x.Await("[1 Servers]", soon)))
-	if err := prometheus.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, prometheus.Kill())
 	old := x.Await("Showing the last values", soon)
 	t.Logf("without Prometheus:\n%s", boxedText(old))
 	for _, want := range []string{"7 servers", "OLD", "old", "refused"} {

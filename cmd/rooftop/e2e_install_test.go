@@ -117,13 +117,8 @@ func TestE2EBillOfMaterials(t *testing.T) {
 			var bill struct {
 				Components []struct{ Name, Version string }
 			}
-			text, err := os.ReadFile(artifact(t, "rooftop_*_"+variant+".cdx.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(text, &bill); err != nil {
-				t.Fatal(err)
-			}
+			text := readFile(t, artifact(t, "rooftop_*_"+variant+".cdx.json"))
+			must(t, json.Unmarshal(text, &bill))
 			var got []string
 			for _, c := range bill.Components {
 				if c.Name != "std" {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	main "github.com/rooftop-dev/rooftop/cmd/rooftop"
 )
 
 // A rooftop that is interrupted at any instant, by signals, by a reader that stalls, or by the end of
@@ -281,9 +282,7 @@ func (r *interrupted) tune(seconds time.Duration) {
 	r.cmd = r.command(args...)
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	r.connect()
-	if err := r.cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.cmd.Start())
 	for _, f := range []any{r.cmd.Stdout, r.cmd.Stderr} {
 		if f, ok := f.(*os.File); ok {
 			_ = f.Close()
@@ -314,7 +313,11 @@ func (r *interrupted) tune(seconds time.Duration) {
 func (r *interrupted) connect() {
 	r.t.Helper()
 	if r.how.output == outputTerminal || r.how.output == outputScreen {
-		ours, theirs := openTerminal(r.t)
+		ours, theirs, err := main.OpenTerminal(120, 30)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		r.t.Cleanup(func() { ours.Close() })
 		r.terminal = ours
 		r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = theirs, theirs, theirs
 		r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
@@ -352,30 +355,6 @@ func (r *interrupted) connect() {
 		r.t.Fatal(err)
 	}
 	r.cmd.Stderr = file
-}
-
-// openTerminal opens a terminal.
-func openTerminal(t *testing.T) (ours, theirs *os.File) {
-	t.Helper()
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ours.Close() })
-	number, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		err = unix.IoctlSetWinsize(int(ours.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 120})
-	}
-	if err == nil {
-		theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ours, theirs
 }
 
 // ended reports whether rooftop has ended.

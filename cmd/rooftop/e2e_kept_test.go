@@ -15,10 +15,7 @@ import (
 // The main job on a real vLLM, as the gate runs it: rooftop finds that the slots are full, restarts
 // the server with more, proves the gain and keeps it.
 func TestE2EKept(t *testing.T) {
-	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := built(t)
 	at, dir := porttest.Address(t), installation(t)
 	s := &vllm{at: at, args: []string{"--max-num-seqs", "4"}, log: filepath.Join(t.TempDir(), "vllm.log"), gone: make(chan struct{})}
 	// Other work on this machine must not decide the verdict: rooftop gives none where the server waits
@@ -29,9 +26,7 @@ func TestE2EKept(t *testing.T) {
 	t.Cleanup(s.stop)
 	endServing(t, at) // what rooftop starts
 	load := realTime(t.Context(), program, "load", "--url", s.url(), "--duration", "0", "--clients", "32", "--prompt-tokens", "100", "--output-tokens", "64")
-	if err := load.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, load.Start())
 	t.Cleanup(func() { _ = load.Wait() })
 	s.settle(t, 0)
 

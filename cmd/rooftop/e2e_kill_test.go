@@ -52,19 +52,14 @@ const slotsFile = "# of the team\nmax-num-seqs: 4   # measured in May\n"
 
 func newVictim(t *testing.T, inPlace, inFile bool) *victim {
 	t.Helper()
-	path, err := named()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := builtByName(t)
 	v := &victim{t: t, dir: t.TempDir(), at: porttest.Address(t), rooftop: path, mark: "sim", starts: 30 * time.Second}
 	v.argv = []string{path, "sim", simModel, "--sim-gpu", "NVIDIA A100-SXM4-80GB", "--max-model-len", "4096", "--sim-startup-time", "300ms"}
 	v.argv = append(v.argv, listensAt(v.at)...)
 	if inFile {
 		v.config = filepath.Join(v.dir, "vllm.yaml")
 		old := time.Date(2026, 5, 6, 7, 8, 9, 123456789, time.UTC)
-		if err := errors.Join(os.WriteFile(v.config, []byte(slotsFile), 0o640), os.Chtimes(v.config, old, old)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(v.config, []byte(slotsFile), 0o640), os.Chtimes(v.config, old, old)))
 		v.argv = append(v.argv, "--config", v.config)
 	} else {
 		v.argv = append(v.argv, "--max-num-seqs", "4")
@@ -114,9 +109,7 @@ func (v *victim) command(argv ...string) *exec.Cmd {
 // start starts a process that ends with the test.
 func (v *victim) start(cmd *exec.Cmd) {
 	v.t.Helper()
-	if err := cmd.Start(); err != nil {
-		v.t.Fatal(err)
-	}
+	must(v.t, cmd.Start())
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
 	v.t.Cleanup(func() { _ = cmd.Process.Kill(); <-done })
@@ -179,9 +172,7 @@ func (v *victim) tuned(after time.Duration, changing bool) {
 	}
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	if err := cmd.Start(); err != nil {
-		v.t.Fatal(err)
-	}
+	must(v.t, cmd.Start())
 	applying, over := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
@@ -231,10 +222,7 @@ func (v *victim) meant() (m *meant, stage string) {
 	files, _ := filepath.Glob(filepath.Join(v.dir, "rooftop", "servers", "*", "journal.jsonl"))
 	name, over := "", false
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			v.t.Fatal(err)
-		}
+		text := readFile(v.t, file)
 		for line := range strings.Lines(string(text)) {
 			var r struct{ Kind, Launch string }
 			if json.Unmarshal([]byte(line), &r) != nil {
@@ -249,14 +237,9 @@ func (v *victim) meant() (m *meant, stage string) {
 	if name == "" || over {
 		return nil, stage
 	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	data := readFile(v.t, name)
 	m = &meant{}
-	if err := json.Unmarshal(data, m); err != nil {
-		v.t.Fatal(err)
-	}
+	must(v.t, json.Unmarshal(data, m))
 	return m, stage
 }
 
@@ -290,10 +273,7 @@ func (v *victim) isAs(m *meant) {
 		}
 	}
 	of := func(name string) []string {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pids[0], name))
-		if err != nil {
-			v.t.Fatal(err)
-		}
+		text := readFile(v.t, fmt.Sprintf("/proc/%d/%s", pids[0], name))
 		return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 	}
 	if got := of("cmdline"); !slices.Equal(got, m.Argv) {

@@ -38,15 +38,10 @@ func llamaServer(t *testing.T, args ...string) *vllm {
 // loadProcess has a process of its own offer load until the test ends, restarts of the server included.
 func loadProcess(t *testing.T, s *vllm, args ...string) {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := built(t)
 	cmd := exec.Command(path, append([]string{"load", "--url", s.url(), "--prompt-style", "characters", "--duration", "10m"}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -114,9 +109,7 @@ func TestE2ELlamaServer(t *testing.T) {
 		}
 		wait := begin(t, "diagnose", "--url", s.url(), "--duration", "30s", "--json")
 		time.Sleep(6 * time.Second)
-		if err := syscall.Kill(s.pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(s.pid, syscall.SIGSTOP))
 		a := wait()
 		_ = syscall.Kill(s.pid, syscall.SIGCONT)
 		if a.code != 5 && a.code != 6 {
@@ -160,10 +153,7 @@ func tuneInPlace(t *testing.T, s *vllm, before, after string) (kept bool) {
 			}
 		}
 	})
-	line, err := os.ReadFile("/proc/" + pids[0] + "/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
+	line := readFile(t, "/proc/"+pids[0]+"/cmdline")
 	runs := strings.ReplaceAll(string(line), "\x00", " ")
 	want := before
 	if kept = verdicts[0].Direction == "better"; kept {

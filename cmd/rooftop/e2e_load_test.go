@@ -53,9 +53,7 @@ func TestE2ELoad(t *testing.T) {
 		t.Skip("NOT CHECKED by itself: the load generator, which the other end-to-end tests start and judge by")
 	}
 	var order loadOrder
-	if err := json.Unmarshal([]byte(text), &order); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &order))
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	target, err := collect.ParseTarget(order.URL)
@@ -73,12 +71,8 @@ func TestE2ELoad(t *testing.T) {
 	}
 	for path, result := range map[string]any{order.Result: &summary, order.Chunks: &counting.arrivals} {
 		var out bytes.Buffer
-		if err := document.Write(&out, result); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, document.Write(&out, result))
+		must(t, os.WriteFile(path, out.Bytes(), 0o600))
 	}
 }
 
@@ -155,9 +149,7 @@ func offer(t *testing.T, url, key string, load loadgen.Load) *generator {
 	g.cmd = realTime(context.WithoutCancel(t.Context()), self, "-test.run=^TestE2ELoad$", "-test.timeout=0")
 	g.cmd.Env = append(os.Environ(), loadVariable+"="+string(order))
 	g.cmd.Stdout, g.cmd.Stderr = &g.output, &g.output
-	if err := g.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.cmd.Start())
 	t.Cleanup(func() {
 		if !g.ended {
 			_ = g.cmd.Process.Kill()
@@ -181,14 +173,9 @@ func (g *generator) await(t *testing.T) loadResult {
 	if err := g.cmd.Wait(); err != nil {
 		t.Fatalf("load generator: %v\n%s", err, g.output.String())
 	}
-	text, err := os.ReadFile(g.result)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, g.result)
 	var r loadResult
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &r))
 	t.Logf("load: %d requests, %d errors, %.0f tok/s in %.0f s %v", r.Requests, r.Errors, r.PerSecond, r.Elapsed, r.Failures)
 	return r
 }
@@ -196,14 +183,9 @@ func (g *generator) await(t *testing.T) loadResult {
 // arrived returns when the chunks of a load that has ended came.
 func (g *generator) arrived(t *testing.T) *arrivals {
 	t.Helper()
-	text, err := os.ReadFile(g.chunks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, g.chunks)
 	var a arrivals
-	if err := json.Unmarshal(text, &a); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &a))
 	return &a
 }
 

@@ -29,9 +29,7 @@ type agent struct {
 func startAgent(t *testing.T, env []string, args ...string) agent {
 	t.Helper()
 	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := agent{t: t, cmd: exec.Command(path, append([]string{"mcp"}, args...)...), log: new(bytes.Buffer)}
 	a.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "ROOFTOP_") }), env...)
 	a.cmd.Stderr = a.log

@@ -53,10 +53,7 @@ func begin(t *testing.T, args ...string) func() answer {
 // beginWith is begin with further variables.
 func beginWith(t *testing.T, env []string, args ...string) func() answer {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := built(t)
 	var stdout, stderr bytes.Buffer
 	cmd := realTime(testContext(t), path, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -269,4 +266,35 @@ func (d *diagnosis) fact(t *testing.T, name string, value any, source string) {
 	if !ok || f.Value != value || f.Source != source {
 		t.Errorf("facts.%s is %v from %q (%s), want %v from %q", name, f.Value, f.Source, f.Note, value, source)
 	}
+}
+
+// must ends a test that got an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func readFile(t testing.TB, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	return text
+}
+
+// built returns the path of the program under test.
+func built(t testing.TB) string {
+	t.Helper()
+	path, err := binary()
+	must(t, err)
+	return path
+}
+
+// builtByName returns the path of the program under test where it is called rooftop.
+func builtByName(t testing.TB) string {
+	t.Helper()
+	path, err := named()
+	must(t, err)
+	return path
 }

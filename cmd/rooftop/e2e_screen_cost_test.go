@@ -64,10 +64,7 @@ func TestE2EScreenCost(t *testing.T) {
 // cpuTime is the CPU time of a process with all of its threads (proc(5), stat).
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	const ticks = 100 // USER_HZ, the same on every Linux of today
 	var sum int
@@ -84,10 +81,7 @@ func cpuTime(t *testing.T, pid int) time.Duration {
 // peakMemory is the most bytes of memory that a process ever had.
 func peakMemory(t *testing.T, pid int) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, fmt.Sprintf("/proc/%d/status", pid))
 	found := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
 	if found == nil {
 		t.Fatal("no VmHWM")

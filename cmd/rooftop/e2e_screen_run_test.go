@@ -59,10 +59,7 @@ type screen struct {
 // variables in its environment.
 func openScreen(t *testing.T, width, height int, env ...string) *screen {
 	t.Helper()
-	path, err := named()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := builtByName(t)
 	env = append([]string{"PATH=" + filepath.Dir(path) + ":" + os.Getenv("PATH")}, env...)
 	return &screen{openTmux(t, width, height, env...), t}
 }
@@ -151,10 +148,7 @@ type child struct {
 
 func spawn(t *testing.T, args ...string) *child {
 	t.Helper()
-	path, err := named()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := builtByName(t)
 	c := &child{cmd: exec.Command(path, args...), gone: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr = &c.output, &c.output
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -169,9 +163,7 @@ func spawn(t *testing.T, args ...string) *child {
 			_ = c.cmd.Wait()
 		}
 	}()
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-started)
 	t.Cleanup(c.kill)
 	return c
 }

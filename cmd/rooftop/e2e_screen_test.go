@@ -125,9 +125,7 @@ func TestE2EScreen(t *testing.T) {
 				x := openScreen(t, 80, 24)
 				x.started("Now", slices.Concat([]string{"tune"}, at)...)
 				x.AwaitThat("concurrency saturation", aWhile, func(s string) bool { return slots(s) != "" })
-				if err := syscall.Kill(x.pid(), c.signal); err != nil {
-					t.Fatal(err)
-				}
+				must(t, syscall.Kill(x.pid(), c.signal))
 				left := x.ended(128 + int(c.signal))
 				t.Logf("%s leaves:\n%s", c.name, boxedText(left))
 				if !strings.Contains(left, "slot") {
@@ -205,10 +203,7 @@ func TestE2EScreen(t *testing.T) {
 		x.Press("C-c")
 		x.ended(128 + int(syscall.SIGINT))
 		for _, name := range []string{"out", "err"} {
-			text, err := os.ReadFile(filepath.Join(x.Dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := readFile(t, filepath.Join(x.Dir, name))
 			t.Logf("std%s:\n%s", name, boxedText(string(text)))
 			if strings.Contains(string(text), "\x1b") {
 				t.Errorf("escape sequences in std%s", name)
@@ -301,10 +296,7 @@ func reported(t *testing.T, x *screen, left string) {
 		t.Errorf("no report was written below the home directory: %q", found)
 		return
 	}
-	text, err := os.ReadFile(found[at])
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, found[at])
 	if !strings.Contains(string(text), "--max-num-seqs") {
 		t.Errorf("the report does not have the recommendation:\n%s", text)
 	}

@@ -154,9 +154,7 @@ func TestE2EOrdinaryServer(t *testing.T) {
 func keepsSecrets(t *testing.T, s *vllm, key, token string) {
 	dir := t.TempDir()
 	keyFile, record := filepath.Join(dir, "key"), filepath.Join(dir, "run.rooftop")
-	if err := os.WriteFile(keyFile, []byte(key+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(keyFile, []byte(key+"\n"), 0o600))
 	load := chat(8)
 	load.Seed = 7
 	g := offer(t, s.url(), key, load)

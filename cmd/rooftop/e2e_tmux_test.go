@@ -45,16 +45,12 @@ func openTmux(t testing.TB, width, height int, env ...string) *Terminal {
 	}
 	x := &Terminal{Dir: filepath.Join(run, "dir"), Home: filepath.Join(run, "home"), t: t, socket: filepath.Join(run, "s")}
 	for _, dir := range []string{x.Home, x.Dir} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o700))
 	}
 	// Run in the foreground, as our child process, so that it cannot outlive the test.
 	x.server = exec.CommandContext(context.WithoutCancel(t.Context()), "tmux", "-D", "-S", x.socket, "-f", "/dev/null")
 	x.server.Env = append([]string{"HOME=" + x.Home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "SHELL=/bin/bash"}, env...)
-	if err := x.server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, x.server.Start())
 	x.ended = sync.OnceFunc(func() { _ = x.server.Wait() })
 	t.Cleanup(func() {
 		x.Close()

@@ -36,9 +36,7 @@ func TestHistoryShowsWhatDidNotLast(t *testing.T) {
 		{Kind: journal.Intent, Iteration: 1, Changes: []engine.Change{back}},
 		{Kind: journal.Stopped}, {Kind: journal.Started}, {Kind: journal.Ready}, {Kind: journal.Kept},
 	} {
-		if err := s.Write(r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Write(r))
 	}
 	s.Close()
 	out, _, _ := call(t, []string{"XDG_STATE_HOME=" + state}, "history", "--json")
@@ -69,21 +67,15 @@ func TestHistoryTakesForOneRunWhatIsOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := store.Write(journal.Record{Kind: journal.Begin, Mode: "exec"}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.Write(journal.Record{Kind: journal.Begin, Mode: "exec"}))
 			if c.end {
-				if err := store.End(0, "done"); err != nil {
-					t.Fatal(err)
-				}
+				must(t, store.End(0, "done"))
 			}
 			name := ""
 			if c.same {
 				name = autopilot.RunName(store.Dir(), store.Run())
 			}
-			if err := store.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.Close())
 			s := &loop.Snapshot{
 				Started: time.Now().Add(c.started), Now: time.Hour, Target: engine.Target{URL: "http://127.0.0.1:8001/metrics"},
 				Phase: loop.PhaseDone, Live: &engine.Diagnosis{}, Baseline: &engine.Diagnosis{}, Finished: &loop.Finished{},
@@ -108,9 +100,7 @@ func TestHistoryTakesForOneRunWhatIsOne(t *testing.T) {
 func storedRuns(t *testing.T) (env []string, runs string) {
 	t.Helper()
 	state := t.TempDir()
-	if err := os.CopyFS(state, os.DirFS(filepath.Join("..", "..", "testdata", "recordings", stateDir))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(state, os.DirFS(filepath.Join("..", "..", "testdata", "recordings", stateDir))))
 	return []string{"XDG_STATE_HOME=" + state}, filepath.Join(state, "rooftop", "runs")
 }
 

@@ -50,9 +50,7 @@ func TestNothingForeignControlsTheTerminal(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	recording := rewritten(t, filepath.Join("..", "..", "testdata", "recordings", "slots4-cpu.gz"), func(h *session.Header) {

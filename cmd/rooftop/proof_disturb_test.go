@@ -117,16 +117,11 @@ type observer struct {
 // observing starts an observer and stops it after its first sample.
 func observing(t *testing.T, s *vllm) *observer {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := built(t)
 	// At the normal priority of a user's process.
 	o := &observer{cmd: exec.CommandContext(testContext(t), path, "observe", "-u", s.url(), "--pid", strconv.Itoa(s.pid), "--period", "50ms", "--duration", "1h", "--json")}
 	o.cmd.Stdout = &o.stdout
-	if err := o.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.cmd.Start())
 	time.Sleep(2 * time.Second)
 	o.signal(t, syscall.SIGSTOP)
 	return o

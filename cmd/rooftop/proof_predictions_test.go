@@ -101,10 +101,7 @@ type replayed struct {
 func (w *workload) diagnosed(t *testing.T, flags []string) replayed {
 	t.Helper()
 	file := filepath.Join(proofDir(t), w.name+strings.NewReplacer("--", "-", "/", "-").Replace(strings.Join(flags, ""))+".gz")
-	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := built(t)
 	if _, err := os.Stat(file); err != nil {
 		server := launch(t, porttest.Address(t), nil, flags...)
 		defer server.stop()
@@ -118,9 +115,7 @@ func (w *workload) diagnosed(t *testing.T, flags []string) replayed {
 			t.Fatalf("diagnose: %v\n%s", err, out)
 		}
 		g.end(t)
-		if err := os.Rename(part, file); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(part, file))
 	}
 	var stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program, "replay", file, "--json")

@@ -49,9 +49,7 @@ func proofDir(t *testing.T) string {
 	if dir == "" {
 		t.Fatal("ROOFTOP_PROOF names no directory for the results")
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o755))
 	return dir
 }
 
@@ -71,9 +69,7 @@ func keptResult[T any](t *testing.T, name string, measure func() T) T {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, text, 0o600))
 	return v
 }
 
@@ -122,16 +118,13 @@ func (w *workload) tuned(t *testing.T, more ...string) changes {
 	// In place, because a server started by rooftop would inherit the real-time priority that
 	// rooftop has here.
 	args := append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", server.url()}, more...)
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := built(t)
 	cmd := realTime(testContext(t), path, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = append(serverEnvironment(), "XDG_STATE_HOME="+t.TempDir())
 	began := time.Now()
-	err = cmd.Run()
+	err := cmd.Run()
 	took := time.Since(began)
 	p := changesOf(t, stdout.Bytes())
 	p.Took, p.Code = took.Seconds(), cmd.ProcessState.ExitCode()
@@ -339,19 +332,14 @@ func (w *workload) placebos(t *testing.T) changes {
 	server := launch(t, at, nil, append(slices.Clone(w.bad), "--max-logprobs", "20")...)
 	warmUp(t, url, "", w.load)
 	g := offer(t, url, "", w.load)
-	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := built(t)
 	cmd := realTime(t.Context(), program, "tune", "--json", "--no-report", "--longest", proofLongest.String(), "--url", url)
 	cmd.Env = append(serverEnvironment(), "XDG_STATE_HOME="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	var all bytes.Buffer
 	cues := make(chan string, 1000) // what a restart follows; its output is read on meanwhile
 	go func() {

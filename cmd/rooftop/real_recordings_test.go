@@ -347,9 +347,7 @@ func countedOutput(t *testing.T, path string) float64 {
 		var one struct {
 			Poll *session.Poll `json:"poll,omitempty"`
 		}
-		if err := d.Decode(&one); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.Decode(&one))
 		if one.Poll == nil || one.Poll.Body == "" {
 			continue
 		}
@@ -453,13 +451,9 @@ func scrapedEvery(t *testing.T, path string, every time.Duration) string {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	thin := filepath.Join(t.TempDir(), "scraped.gz")
-	if err := os.WriteFile(thin, out.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(thin, out.Bytes(), 0o600))
 	return thin
 }
 

@@ -25,9 +25,7 @@ func cutOff(t *testing.T, port int, records ...journal.Record) (env []string) {
 	}
 	defer s.Close()
 	for _, r := range records {
-		if err := s.Write(r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Write(r))
 	}
 	return []string{"XDG_STATE_HOME=" + state}
 }
@@ -112,21 +110,12 @@ func TestAJournalOfANewerRooftop(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range []journal.Record{{Kind: journal.Begin, Launch: name}, {Kind: journal.Intent}, {Kind: journal.Stopped}} {
-		if err := s.Write(r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Write(r))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	path := filepath.Join(s.Dir(), "journal.jsonl")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte("journal/v1"), []byte("journal/v2")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, path)
+	must(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("journal/v1"), []byte("journal/v2")), 0o600))
 	for _, c := range []struct {
 		args []string
 		want string

@@ -52,9 +52,7 @@ func rewritten(t *testing.T, path string, change func(*session.Header)) string {
 	var head struct {
 		Header session.Header `json:"header"`
 	}
-	if err := json.Unmarshal(first, &head); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(first, &head))
 	change(&head.Header)
 	if first, err = json.Marshal(head); err != nil {
 		t.Fatal(err)
@@ -67,13 +65,9 @@ func rewritten(t *testing.T, path string, change func(*session.Header)) string {
 	if _, err := io.Copy(w, lines); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Close())
 	out := filepath.Join(t.TempDir(), "run.gz")
-	if err := os.WriteFile(out, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(out, b.Bytes(), 0o600))
 	return out
 }
 

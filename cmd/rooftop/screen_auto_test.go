@@ -18,9 +18,7 @@ func TestTheWholeProgramByItself(t *testing.T) {
 		d := sit(t, 120, 30, func(p *loop.Plan) {
 			p.Auto, p.Countdown, p.Limits = true, 10*time.Second, loop.Limits{Restarts: 5}
 		})
-		if err := d.host.Start(""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.host.Start(""))
 		before := d.host.Command()
 		said := d.until("what is about to be done", 2*time.Minute, func(s *loop.Snapshot) bool { return s.Pending.Text != "" })
 		d.shows("autopilot", "--max-num-seqs 16 → ", "pause auto")

@@ -122,9 +122,7 @@ func (d *desk) restart(slots string) {
 			words[i+1] = slots
 		}
 	}
-	if err := d.host.Start(strings.Join(words, " ")); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, d.host.Start(strings.Join(words, " ")))
 }
 
 func inPhase(p loop.Phase) func(*loop.Snapshot) bool {
@@ -180,9 +178,7 @@ func TestTheWholeProgram(t *testing.T) {
 		synctest.Wait()
 		d.shows("127.0.0.1:8000")
 
-		if err := d.host.Start(""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, d.host.Start(""))
 		d.until("concurrency saturation", 15*time.Second, func(s *loop.Snapshot) bool {
 			return s.Advice != nil && s.Advice.Finding == engine.ConcurrencySaturation
 		})

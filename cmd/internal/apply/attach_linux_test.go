@@ -49,9 +49,7 @@ func begunBy(t *testing.T, l *launcher.Launch, program string) *elsewhere {
 	}
 	s := &elsewhere{at: porttest.Address(t), log: filepath.Join(t.TempDir(), "vllm.log")}
 	l.Argv = command(program, s.at, l.Argv...)
-	if err := os.WriteFile(s.log, []byte("what was there before\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(s.log, []byte("what was there before\n"), 0o644))
 	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -280,9 +278,7 @@ func TestAttachChangesTheConfigFile(t *testing.T) {
 		t.Errorf("%v, %v, want no more files than there were", list, err)
 	}
 	// Somebody else's edit is not overwritten.
-	if err := os.WriteFile(real, []byte("max-num-seqs: 5\n"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(real, []byte("max-num-seqs: 5\n"), 0o640))
 	if got := a.Apply(t.Context(), slots(4, 8)); !strings.Contains(got.Err, "somebody else changed") || !got.Back {
 		t.Errorf("answer %+v, want the edit respected", got)
 	}
@@ -351,9 +347,7 @@ func TestAttachKeepsAPipe(t *testing.T) {
 	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	if err := r.SetReadDeadline(time.Now().Add(hang)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.SetReadDeadline(time.Now().Add(hang)))
 	text := make([]byte, 4096)
 	seen := 0
 	for seen < 2 {
@@ -393,9 +387,7 @@ func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 	script := fmt.Sprintf("for i in 1 2; do %s; done", strings.Join(command(program(t), at, "--max-num-seqs", "4"), " "))
 	loop := exec.Command("sh", "-c", script)
 	loop.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := loop.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, loop.Start())
 	t.Cleanup(func() {
 		_ = syscall.Kill(-loop.Process.Pid, syscall.SIGKILL)
 		_ = loop.Wait()
@@ -465,9 +457,7 @@ func TestNewAttachRefuses(t *testing.T) {
 	t.Run("working directory removed", func(t *testing.T) {
 		l := usual(t)
 		s := begun(t, l)
-		if err := os.RemoveAll(l.Cwd); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(l.Cwd))
 		refused := new(RefusedError)
 		if _, err := NewAttach(found(t, s.at), testPlan(newNotebook(t))); !errors.As(err, &refused) || !strings.Contains(err.Error(), "working directory") {
 			t.Errorf("error %v", err)
@@ -476,9 +466,7 @@ func TestNewAttachRefuses(t *testing.T) {
 	t.Run("program replaced", func(t *testing.T) {
 		l := usual(t)
 		s := begun(t, l)
-		if err := os.Remove(l.Argv[0]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(l.Argv[0]))
 		if _, err := NewAttach(found(t, s.at), testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "was replaced since it started") {
 			t.Errorf("error %v", err)
 		}
@@ -497,14 +485,10 @@ func TestNewAttachRefuses(t *testing.T) {
 	t.Run("config changed since", func(t *testing.T) {
 		l := usual(t, "--config", "server.yaml")
 		path := filepath.Join(l.Cwd, "server.yaml")
-		if err := os.WriteFile(path, []byte(configText), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(configText), 0o644))
 		s := begun(t, l)
 		later := time.Now().Add(time.Minute)
-		if err := os.Chtimes(path, later, later); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, later, later))
 		if _, err := NewAttach(found(t, s.at), testPlan(newNotebook(t))); err == nil || !strings.Contains(err.Error(), "was changed after the server started") {
 			t.Errorf("error %v", err)
 		}
@@ -517,12 +501,8 @@ func TestAttachFollowsARotatedLog(t *testing.T) {
 	t.Parallel()
 	s := begun(t, usual(t, "--max-num-seqs", "4"))
 	a := attached(t, s.at, newNotebook(t))
-	if err := os.Rename(s.log, s.log+".1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(s.log, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(s.log, s.log+".1"))
+	must(t, os.WriteFile(s.log, nil, 0o644))
 	if got := a.Apply(t.Context(), slots(4, slotsOutOfMemory)); !got.Back || !strings.Contains(got.Err, "CUDA out of memory") {
 		t.Errorf("answer %+v, want the reason from the log", got)
 	}

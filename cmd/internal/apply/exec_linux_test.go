@@ -110,9 +110,7 @@ func startedBy(t *testing.T, n *notebook, program string, args ...string) (*Exec
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Start(t.Context()))
 	t.Cleanup(func() {
 		if err := e.Stop(); err != nil {
 			t.Errorf("stop: %v", err)
@@ -283,9 +281,7 @@ func TestExecEndsStragglersAndTheUnwilling(t *testing.T) {
 	if len(list) != 2 {
 		t.Fatalf("processes %v, want the server and its child", list)
 	}
-	if err := e.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Stop())
 	for _, one := range list {
 		if !gone(one.PID) {
 			t.Errorf("process %d is still there", one.PID)
@@ -303,9 +299,7 @@ func TestExecLetsAServerFinish(t *testing.T) {
 	t.Parallel()
 	e, _ := startedBy(t, newNotebook(t), behaving(t, "finishes"))
 	e.grace = hang
-	if err := e.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Stop())
 	if text, err := os.ReadFile(e.Log()); err != nil || !bytes.Contains(text, []byte("finished its requests")) {
 		t.Errorf("it was ended before: %v\n%s", err, text)
 	}
@@ -320,9 +314,7 @@ func TestAHollowServerIsNotWaitedFor(t *testing.T) {
 	if pids := e.engines(e.process); len(pids) != 1 {
 		t.Fatalf("engines %v, want one", pids)
 	}
-	if err := e.host.stop(e.process, netip.AddrPort{}, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.host.stop(e.process, netip.AddrPort{}, time.Hour))
 }
 
 func TestExecEndsOrphansOfADeadServer(t *testing.T) {
@@ -330,9 +322,7 @@ func TestExecEndsOrphansOfADeadServer(t *testing.T) {
 	n := newNotebook(t)
 	e, at := startedBy(t, n, behaving(t, "straggler"), "--max-num-seqs", "4")
 	list := e.alive(e.process)
-	if err := syscall.Kill(e.process.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(e.process.PID, syscall.SIGKILL))
 	<-e.process.ended
 	if got := e.Trouble(); !strings.Contains(got, "signal 9") {
 		t.Errorf("trouble %q, want the signal", got)
@@ -353,9 +343,7 @@ func TestExecEndsOrphansOfADeadServer(t *testing.T) {
 func TestNewExecRefuses(t *testing.T) {
 	t.Parallel()
 	noExec := filepath.Join(t.TempDir(), "vllm")
-	if err := os.WriteFile(noExec, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(noExec, nil, 0o644))
 	for _, c := range []struct {
 		name string
 		argv []string
@@ -445,9 +433,7 @@ func TestExecKept(t *testing.T) {
 	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	if err := e.Kept(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Kept())
 	if got := e.Apply(t.Context(), slots(8, slotsRefused)); !got.Back {
 		t.Fatalf("answer %+v", got)
 	}
@@ -490,9 +476,7 @@ func TestExecLosesItsPort(t *testing.T) {
 func TestExecCloses(t *testing.T) {
 	// A script may have given rooftop a pipe, or the lock of flock(1).
 	var inherited [2]int
-	if err := syscall.Pipe(inherited[:]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Pipe(inherited[:]))
 	defer syscall.Close(inherited[0])
 	defer syscall.Close(inherited[1])
 	n := newNotebook(t)
@@ -501,9 +485,7 @@ func TestExecCloses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Close())
 	pid := stateOf(t, at).PID
 	var ours []string
 	for _, path := range held {

@@ -27,9 +27,7 @@ func hooked(t *testing.T, script string) (h *Managed, n *notebook, calls string)
 	dir := t.TempDir()
 	calls = filepath.Join(dir, "calls")
 	starts := filepath.Join(dir, "starts")
-	if err := os.WriteFile(starts, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(starts, nil, 0o600))
 	server := usual(t)
 	server.Env = append(server.Env, "FAKE_STARTS="+starts)
 	at := begun(t, server).at
@@ -64,9 +62,7 @@ func told(t *testing.T, path string) []manager.Change {
 	var list []manager.Change
 	for line := range strings.Lines(string(text)) {
 		var c manager.Change
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &c))
 		if c.Schema != manager.ChangeSchema || !strings.HasPrefix(c.URL, "http://127.") {
 			t.Errorf("change %+v", c)
 		}
@@ -213,9 +209,7 @@ func TestHookKept(t *testing.T) {
 	if got := h.Apply(t.Context(), slots(4, 8)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
-	if err := h.Kept(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, h.Kept())
 	if got := h.Apply(t.Context(), slots(8, 16)); got.Err != "" {
 		t.Fatal(got.Err)
 	}
@@ -262,9 +256,7 @@ func TestHookGoesBackToWhatItKept(t *testing.T) {
 			t.Fatalf("change %d: %+v", i, got)
 		}
 		if i == 0 {
-			if err := h.Kept(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, h.Kept())
 		}
 	}
 	var lines []string
@@ -322,15 +314,11 @@ func TestCanaryOfAServer(t *testing.T) {
 func TestCallersAreThoseThatWereCalled(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "restart")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nkill -STOP $$\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(program, []byte("#!/bin/sh\nkill -STOP $$\n"), 0o700))
 	start := func(env []string, argv ...string) int {
 		cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 		cmd.Env = append(os.Environ(), env...)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 		return cmd.Process.Pid
 	}

@@ -75,9 +75,7 @@ func faultyLauncher() {
 func faulty(t *testing.T, fault, step string) string {
 	t.Helper()
 	path := filepath.Join(filepath.Dir(program(t)), fault+"-at-"+step)
-	if err := os.Rename(filepath.Join(filepath.Dir(path), "vllm"), path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(filepath.Dir(path), "vllm"), path))
 	return path
 }
 
@@ -357,9 +355,7 @@ func TestStopWaitsForAllThreads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	_, _ = ready.Read(make([]byte, 1))
 	found, err := h.fs.Find(cmd.Process.Pid)
 	if err != nil {

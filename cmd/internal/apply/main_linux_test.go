@@ -304,9 +304,7 @@ func program(t *testing.T) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, data, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, data, 0o755))
 	}
 	return path
 }
@@ -326,9 +324,7 @@ func stateOf(t *testing.T, at netip.AddrPort) fakeState {
 	}
 	defer resp.Body.Close()
 	var s fakeState
-	if err := json.NewDecoder(resp.Body).Decode(&s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.NewDecoder(resp.Body).Decode(&s))
 	return s
 }
 

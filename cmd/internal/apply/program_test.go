@@ -21,9 +21,7 @@ import (
 // Compose file.
 func TestObjects(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "docker.sock")
-	if err := os.Symlink(os.DevNull, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(os.DevNull, link))
 	for _, one := range []struct {
 		by   manager.Manager
 		want []string

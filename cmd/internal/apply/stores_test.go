@@ -30,9 +30,7 @@ func open(t *testing.T, root string, id serverdir.Identity) *serverdir.Store {
 func write(t *testing.T, s *serverdir.Store, list ...journal.Record) {
 	t.Helper()
 	for _, r := range list {
-		if err := s.Write(r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Write(r))
 	}
 }
 
@@ -49,7 +47,7 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -45,9 +45,7 @@ func TestWrite(t *testing.T) {
 		text string
 		mode fs.FileMode
 	}{{"one", 0o600}, {"two, which is longer", 0o644}, {"", 0o600}, {strings.Repeat("x", 1<<20), 0o666}} {
-		if err := Write(path, c.mode, text(c.text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Write(path, c.mode, text(c.text)))
 		holds(t, path, c.text)
 		if got := Mode(path, 0); got != c.mode {
 			t.Errorf("mode %o, want %o", got, c.mode)
@@ -76,9 +74,7 @@ func TestWhatFailsLeavesTheOld(t *testing.T) {
 			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a new file is there: %v", err)
 			}
-			if err := Write(path, 0o600, text("old")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, Write(path, 0o600, text("old")))
 			if err := Write(path, 0o600, c.fill); !errors.Is(err, cut) {
 				t.Errorf("got %v", err)
 			}
@@ -87,9 +83,7 @@ func TestWhatFailsLeavesTheOld(t *testing.T) {
 	}
 	t.Run("a panic", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "a")
-		if err := Write(path, 0o600, text("old")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Write(path, 0o600, text("old")))
 		func() {
 			defer func() { _ = recover() }()
 			_ = Write(path, 0o600, func(io.Writer) error { panic("x") })
@@ -100,12 +94,8 @@ func TestWhatFailsLeavesTheOld(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join("none", "a"), filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	must(t, os.Symlink(filepath.Join("none", "a"), filepath.Join(dir, "link")))
 	for _, c := range []struct{ name, path, want string }{
 		{"a link to no directory", filepath.Join(dir, "link"), "directory " + filepath.Join(dir, "none") + " does not exist; create it, or choose another place"},
 		{"no directory", filepath.Join(dir, "none", "a"), "directory " + filepath.Join(dir, "none") + " does not exist; create it, or choose another place"},
@@ -138,36 +128,24 @@ func TestRefusals(t *testing.T) {
 func TestCheckLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	there, pipe := filepath.Join(dir, "there"), filepath.Join(dir, "pipe")
-	if err := Write(there, 0o600, text("old")); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(there, 0o600, text("old")))
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	for _, path := range []string{there, filepath.Join(dir, "new"), pipe, os.DevNull, "/dev/stdout"} {
 		if err := Check(path); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if err := os.Remove(pipe); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(pipe))
 	holds(t, there, "old")
 }
 
 func TestLinksAreFollowed(t *testing.T) {
 	dir := t.TempDir()
 	real := filepath.Join(dir, "real")
-	if err := os.WriteFile(real, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(real, []byte("old"), 0o600))
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink("real", link); err != nil {
-		t.Fatal(err)
-	}
-	if err := Write(link, 0o600, text("new")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("real", link))
+	must(t, Write(link, 0o600, text("new")))
 	holds(t, real, "new", "link")
 	if to, err := os.Readlink(link); to != "real" {
 		t.Errorf("the link leads to %q (%v)", to, err)
@@ -177,15 +155,11 @@ func TestLinksAreFollowed(t *testing.T) {
 // A pipe has readers, and no bytes to keep.
 func TestWhatIsNoFileIsWrittenTo(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	var read sync.WaitGroup
 	var got []byte
 	read.Go(func() { got, _ = os.ReadFile(pipe) })
-	if err := Write(pipe, 0o600, text("through")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(pipe, 0o600, text("through")))
 	read.Wait()
 	if string(got) != "through" {
 		t.Errorf("read %q", got)
@@ -202,9 +176,7 @@ func TestWhatIsNoFileIsWrittenTo(t *testing.T) {
 func TestWritersAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	whole := func(b []byte) bool { return len(b) == 200_000 && strings.Trim(string(b), string(b[:1])) == "" }
-	if err := Write(path, 0o600, text(strings.Repeat("z", 200_000))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(path, 0o600, text(strings.Repeat("z", 200_000))))
 	var all sync.WaitGroup
 	for n := range 4 {
 		all.Go(func() {
@@ -226,20 +198,14 @@ func TestALinkToNothingYet(t *testing.T) {
 	dir := t.TempDir()
 	elsewhere := filepath.Join(t.TempDir(), "real")
 	link, chain := filepath.Join(dir, "link"), filepath.Join(dir, "chain")
-	if err := errors.Join(os.Symlink(elsewhere, link), os.Symlink("link", chain)); err != nil {
-		t.Fatal(err)
-	}
-	if err := Write(chain, 0o600, text("new")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Symlink(elsewhere, link), os.Symlink("link", chain)))
+	must(t, Write(chain, 0o600, text("new")))
 	holds(t, elsewhere, "new")
 	if to, err := os.Readlink(link); to != elsewhere {
 		t.Errorf("the link leads to %q (%v)", to, err)
 	}
 	loop := filepath.Join(dir, "loop")
-	if err := os.Symlink("loop", loop); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("loop", loop))
 	if err := Write(loop, 0o600, text("x")); err == nil {
 		t.Error("a link to itself was written")
 	}
@@ -256,11 +222,17 @@ func TestAnOpenFileIsWrittenOn(t *testing.T) {
 	if _, err := f.WriteString("first "); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(fmt.Sprintf("/dev/fd/%d", f.Fd()), 0o600, text("second ")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(fmt.Sprintf("/dev/fd/%d", f.Fd()), 0o600, text("second ")))
 	if _, err := f.WriteString("third"); err != nil {
 		t.Fatal(err)
 	}
 	holds(t, path, "first second third")
+}
+
+// must ends a test that got an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -19,9 +19,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	})
 	path := filepath.Join(dir, "a")
-	if err := Write(path, 0o600, text("old")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(path, 0o600, text("old")))
 	err := Write(path, 0o600, text(strings.Repeat("x", 2<<20)))
 	if want := "write " + path + ": no space left in " + dir + "; free some, or choose another place"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)

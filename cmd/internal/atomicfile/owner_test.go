@@ -45,23 +45,17 @@ func TestOwner(t *testing.T) {
 	base := t.TempDir()
 	made := func(name string, uid, gid int, mode os.FileMode) string {
 		path := filepath.Join(base, name)
-		if err := errors.Join(os.Mkdir(path, 0o700), os.Chown(path, uid, gid), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Mkdir(path, 0o700), os.Chown(path, uid, gid), os.Chmod(path, mode)))
 		return path
 	}
 	home, shared, system, tmp := made("home", user, group, 0o700), made("shared", 0, group, 0o770), made("system", 0, 0, 0o755), made("tmp", 0, 0, 0o777|os.ModeSticky)
 	roots := filepath.Join(home, "root")
 	own := filepath.Join(home, "own")
 	for path, uid := range map[string]int{roots: 0, own: user} {
-		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, uid, 0)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(path, nil, 0o600), os.Chown(path, uid, 0)))
 	}
 	link, target := filepath.Join(home, "link"), filepath.Join(system, "passwd")
-	if err := os.Symlink(target, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(target, link))
 	for _, c := range []struct {
 		name, path, file string
 		owner            *Owner
@@ -76,9 +70,7 @@ func TestOwner(t *testing.T) {
 		{"by their link where they may not", link, target, theirs, 0},
 		{"without sudo", filepath.Join(home, "b"), "", nil, 0},
 	} {
-		if err := c.owner.Write(c.path, 0o600, text("x")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.owner.Write(c.path, 0o600, text("x")))
 		if c.file == "" {
 			c.file = c.path
 		}
@@ -104,9 +96,7 @@ func TestOwnerOfANameThatChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := errors.Join(os.Chmod(dir, 0o777), os.WriteFile(other, nil, 0o600), os.Remove(path), os.Symlink(other, path)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Chmod(dir, 0o777), os.WriteFile(other, nil, 0o600), os.Remove(path), os.Symlink(other, path)))
 	(&Owner{12345, 12345}).Take(f, path)
 	for _, name := range []string{other, path} {
 		info, err := os.Stat(name)
@@ -126,9 +116,7 @@ func TestOwnDir(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	for _, d := range []string{"own", "own/deep", "shared", "group", "theirs", "theirs/rooftop", "theirs/rooftop/servers", "sticky", "sticky/own"} {
-		if err := os.Mkdir(in(d), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(in(d), 0o700))
 	}
 	if err := errors.Join(os.Symlink("own", in("link")), os.Symlink(in("theirs/rooftop"), in("away")), os.Symlink("../own", in("theirs/back")), os.Symlink("theirs/back", in("detour"))); err != nil {
 		t.Fatal(err)
@@ -165,9 +153,7 @@ func TestOwnDir(t *testing.T) {
 			t.Errorf("%s: made %v, there was %v", name, after, before)
 		}
 	}
-	if err := os.Lchown(in("link"), nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Lchown(in("link"), nobody, nobody))
 	if err := OwnDir(in("link/deep")); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 		t.Errorf("another user's link: %v", err)
 	}

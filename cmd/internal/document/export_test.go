@@ -70,9 +70,7 @@ func TestRunJSONPoints(t *testing.T) {
 		Gain   *float64
 		Left   []engine.Change
 	}
-	if err := json.Unmarshal([]byte(written(t, document.WriteRun, s)), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(written(t, document.WriteRun, s)), &doc))
 	for name, column := range doc.Points {
 		if len(column) != len(s.Points) {
 			t.Errorf("%s has %d rows of %d", name, len(column), len(s.Points))
@@ -215,9 +213,7 @@ func FuzzRunReports(f *testing.F) {
 			t.Errorf("%q in Markdown", out)
 		}
 		var b bytes.Buffer
-		if err := WriteRun(&b, s, nil, render.Options{Width: 80}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteRun(&b, s, nil, render.Options{Width: 80}))
 		checkWidth(t, b.String(), 80)
 		if n := strings.Count(b.String(), "\n"); n > 24 {
 			t.Errorf("%d lines", n)

@@ -27,9 +27,7 @@ func TestFleetMatchesSchema(t *testing.T) {
 	s := schema(t, "fleet.v1.schema.json")
 	for name, list := range map[string][]fleet.Server{"none": nil, "every state": everyState()} {
 		var b bytes.Buffer
-		if err := document.WriteFleet(&b, list); err != nil {
-			t.Fatal(err)
-		}
+		must(t, document.WriteFleet(&b, list))
 		if err := s.Validate(decoded(t, b.Bytes())); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -41,16 +39,12 @@ func TestFleetReport(t *testing.T) {
 	p := fleetpage.Page(everyState())
 	p.Foot = "Read from http://prometheus:9090."
 	var b bytes.Buffer
-	if err := render.Markdown(&b, p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, render.Markdown(&b, p))
 	narrow := drawn(t, p, render.Options{Width: 80})
 	checkWidth(t, narrow, 80)
 	golden(t, "fleet", b.String()+"=== 80 cells\n"+narrow+"=== 120 cells\n"+drawn(t, p, render.Options{Width: 120}))
 	var html bytes.Buffer
-	if err := render.HTML(&html, p); err != nil {
-		t.Fatal(err)
-	}
+	must(t, render.HTML(&html, p))
 	for _, want := range []string{"slots:8000", "could not be read", "uneven load", "of achievable (est)", "Read from http://prometheus:9090."} {
 		if !bytes.Contains(b.Bytes(), []byte(want)) || !bytes.Contains(html.Bytes(), []byte(want)) {
 			t.Errorf("no %q in Markdown, or in HTML", want)

@@ -41,9 +41,7 @@ func decoded(t *testing.T, b []byte) any {
 func diagnosed(t *testing.T, d *engine.Diagnosis) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := document.WriteDiagnosis(&b, d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, document.WriteDiagnosis(&b, d))
 	return b.Bytes()
 }
 
@@ -109,9 +107,7 @@ func TestJSONNamesEveryQuantity(t *testing.T) {
 			Reason string
 		}
 	}
-	if err := json.Unmarshal(b, &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(b, &doc))
 	if q := doc.Measured["waiting_mean"]; q.Value != nil || q.Reason != "not a finite number" {
 		t.Errorf("NaN became %+v", q)
 	}

@@ -15,9 +15,7 @@ func TestDoctorJSON(t *testing.T) {
 	s := schema(t, "doctor.v1.schema.json")
 	write := func(d tuning.Doctor) string {
 		var b bytes.Buffer
-		if err := document.WriteDoctor(&b, d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, document.WriteDoctor(&b, d))
 		return b.String()
 	}
 	full := write(tuning.Doctor{

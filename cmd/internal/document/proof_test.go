@@ -109,9 +109,7 @@ func TestStatisticalObjectOfNothing(t *testing.T) {
 		Measures: []verdict.Measure{{Metric: "x", Change: verdict.Interval{Low: math.Inf(-1)}, Known: true}},
 	}
 	var b bytes.Buffer
-	if err := document.WriteLine(&b, document.Statistical(r)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, document.WriteLine(&b, document.Statistical(r)))
 	for _, want := range []string{`"effect":{"low":0,"mid":null,"high":null}`, `"measured_half_width":null`, `"need":null`, `"objectives":[]`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in %s", want, b.String())

@@ -116,15 +116,11 @@ func FuzzPlain(f *testing.F) {
 		d := anyDiagnosis(seed)
 		o := render.Options{Width: columns, ASCII: ascii, Verbose: verbose}
 		var plain, colored bytes.Buffer
-		if err := WritePlain(&plain, d, o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WritePlain(&plain, d, o))
 		checkWidth(t, plain.String(), o.Cells())
 		checkControls(t, plain.String(), ascii)
 		o.Color = true
-		if err := WritePlain(&colored, d, o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WritePlain(&colored, d, o))
 		if diff := cmp.Diff(plain.String(), escapes.ReplaceAllString(colored.String(), "")); diff != "" {
 			t.Errorf("colour changes the text:\n%s", diff)
 		}
@@ -139,9 +135,7 @@ func TestNothingIsCutOff(t *testing.T) {
 	d.Recommendation.Command = "vllm serve " + strings.Repeat("--flag=value ", 20) + strings.Repeat("x", 200)
 	for _, columns := range []int{40, 60, 80, 120} {
 		var b bytes.Buffer
-		if err := WritePlain(&b, d, render.Options{Width: columns, Verbose: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WritePlain(&b, d, render.Options{Width: columns, Verbose: true}))
 		checkWidth(t, b.String(), columns)
 		flat := strings.NewReplacer("\n", "", " ", "", `\`, "").Replace(b.String())
 		for _, want := range []string{d.Target.Model, d.Target.URL, d.Recommendation.Command, d.Facts.Launch} {

@@ -250,9 +250,7 @@ func TestRunGolden(t *testing.T) {
 			continue
 		}
 		fmt.Fprintf(&all, "=== %s\n", name)
-		if err := WriteRun(&all, runs()[name](), files, render.Options{Width: 80}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteRun(&all, runs()[name](), files, render.Options{Width: 80}))
 	}
 	golden(t, "run", all.String())
 }
@@ -264,9 +262,7 @@ func TestRunFitsAScreen(t *testing.T) {
 		for _, o := range []render.Options{{Width: 40}, {Width: 60, ASCII: true}, {Width: 80, Color: true}, {Width: 200}} {
 			var b bytes.Buffer
 			s := runs()[name]()
-			if err := WriteRun(&b, s, []string{strings.Repeat("/long", 20), strings.Repeat("/long", 19) + "/other"}, o); err != nil {
-				t.Fatal(err)
-			}
+			must(t, WriteRun(&b, s, []string{strings.Repeat("/long", 20), strings.Repeat("/long", 19) + "/other"}, o))
 			if n := strings.Count(b.String(), "\n"); n > 24 && o.Width >= 60 {
 				t.Errorf("%s at %d: %d lines:\n%s", name, o.Width, n, b.String())
 			}

@@ -32,9 +32,7 @@ func (s subject[T]) text(t testing.TB, v T, o render.Options) string {
 func drawn(t testing.TB, p *page.Page, o render.Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := render.Text(&b, p, o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, render.Text(&b, p, o))
 	return b.String()
 }
 
@@ -46,9 +44,7 @@ func (s subject[T]) json(t testing.TB, v T) []byte {
 func written[T any](t testing.TB, write func(io.Writer, T) error, v T) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := write(&b, v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, write(&b, v))
 	return b.String()
 }
 
@@ -131,5 +127,13 @@ func checkRejects(t *testing.T, name, good string, faults []replacement) {
 				t.Error("the schema accepts it")
 			}
 		})
+	}
+}
+
+// must ends a test that got an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -16,9 +16,7 @@ import (
 func told(t *testing.T, d *engine.Diagnosis, o render.Options) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := WritePlain(&b, d, o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, WritePlain(&b, d, o))
 	return strings.Join(strings.Fields(strings.ReplaceAll(b.String(), figure.NBSP, " ")), " ")
 }
 

@@ -17,9 +17,7 @@ import (
 func TestFilesThatAreNone(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "server.yaml")
-	if err := os.WriteFile(path, []byte("port: 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("port: 1\n"), 0o600))
 	f, err := ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -31,12 +29,8 @@ func TestFilesThatAreNone(t *testing.T) {
 		"too large": func() error { return os.WriteFile(path, make([]byte, launch.MaxConfigBytes+1), 0o600) },
 	}
 	for name, replace := range replaced {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		if err := replace(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(path))
+		must(t, replace())
 		want := path + " is not a regular file"
 		if name == "too large" {
 			want = path + " has "
@@ -54,12 +48,8 @@ func TestFilesThatAreNone(t *testing.T) {
 			t.Errorf("%s is opened for writing", name)
 		}
 	}
-	if err := os.RemoveAll(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(path))
+	must(t, syscall.Mkfifo(path, 0o600))
 	if err := f.Replace(); err != nil {
 		t.Errorf("replace a FIFO: %v", err)
 	}

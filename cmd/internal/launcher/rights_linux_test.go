@@ -106,7 +106,7 @@ func (y *yard) spoils(t *testing.T) (list []string) {
 	return list
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

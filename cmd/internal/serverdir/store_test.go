@@ -46,9 +46,7 @@ func open(t *testing.T, root string, id Identity) *Store {
 func write(t *testing.T, s *Store, list ...journal.Record) {
 	t.Helper()
 	for _, r := range list {
-		if err := s.Write(r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Write(r))
 	}
 }
 
@@ -72,15 +70,11 @@ func TestRunIsWrittenDownAndTidied(t *testing.T) {
 	}
 	write(t, s, journal.Record{Kind: journal.Begin, Mode: "attach", Launch: name})
 	onlyOwner(t, s.Dir())
-	if err := s.End(0, "nothing is left to recommend"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.End(0, "nothing is left to recommend"))
 	if _, err := os.Stat(filepath.Join(s.Dir(), name)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the exact launch of a settled run is still there: %v", err)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	records, err := Records(s.Dir())
 	if err != nil {
 		t.Fatal(err)
@@ -175,9 +169,7 @@ func TestTornRecordIsSetAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	const torn = `{"schema":"rooftop.journal/v1","seq":3,"ki`
-	if err := os.WriteFile(path, append(whole, torn...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, append(whole, torn...), 0o600))
 	again := open(t, root, id)
 	write(t, again, journal.Record{Kind: journal.Begin})
 	data, err := os.ReadFile(path)
@@ -202,9 +194,7 @@ func TestLargeJournalIsSetAsideBetweenRuns(t *testing.T) {
 			s.file.Write([]byte(strings.Repeat(" ", 1<<16) + "\n")) // no record; only its size counts
 			s.size += 1<<16 + 1
 		}
-		if err := s.End(0, ""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.End(0, ""))
 		_ = s.Close()
 	}
 	s := open(t, root, id)
@@ -349,7 +339,7 @@ func TestRefusedBeforeAnythingIsTouched(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -564,9 +554,7 @@ func TestARemovedJournalIsWrittenAgain(t *testing.T) {
 	}
 	write(t, s, journal.Record{Kind: journal.Begin, Launch: kept}, journal.Record{Kind: journal.Intent})
 	for _, remove := range []string{"rooftop", s.Dir()[len(root):], s.Dir()[len(root):] + "/journal.jsonl"} {
-		if err := os.RemoveAll(filepath.Join(root, remove)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(filepath.Join(root, remove)))
 		before := s.State().Seq
 		next, err := s.Keep(&launcher.Launch{Argv: []string{"vllm", "serve", remove}})
 		if err != nil {

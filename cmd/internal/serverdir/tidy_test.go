@@ -20,17 +20,11 @@ func TestTidyWithoutANamedServer(t *testing.T) {
 			root := t.TempDir()
 			dir := filepath.Join(root, "a")
 			path := filepath.Join(dir, tt.file)
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(dir, 0o700))
 			for name, text := range map[string]string{path: "{", filepath.Join(dir, journalName): ""} {
-				if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(name, []byte(text), 0o600))
 			}
-			if err := Tidy(root); err != nil {
-				t.Fatal(err)
-			}
+			must(t, Tidy(root))
 			if _, err := os.Stat(path); (err == nil) != tt.stays {
 				t.Errorf("afterwards: %v", err)
 			}

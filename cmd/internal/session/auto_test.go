@@ -13,9 +13,7 @@ import (
 func startAutopilot(t *testing.T, alter func(*loop.Plan)) *walk {
 	t.Helper()
 	w := newWalk(t, "slot-capped/8b-a100")
-	if err := w.host.Start(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.host.Start(""))
 	plan := loop.Plan{CanApply: true, Auto: true, Limits: loop.Limits{Restarts: 5}}
 	alter(&plan)
 	w.run(plan, w.host.Attach)
@@ -36,9 +34,7 @@ func TestAnAutomaticRun(t *testing.T) {
 			t.Errorf("%d changes while it was held", n)
 		}
 		w.live.Do(loop.CommandHold)
-		if err := <-w.done; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-w.done)
 		s := w.live.Latest()
 		if f := s.Finished; f == nil || f.ExitCode != 0 || !f.GainKnown || f.Gain.V < 0.5 || s.Iterations[0].End != loop.IterationKept {
 			t.Errorf("%+v", f)
@@ -57,9 +53,7 @@ func TestASignalDuringATrial(t *testing.T) {
 		before := w.host.Command()
 		w.until("measuring", 8*time.Minute, measuring(1))
 		w.cancel()
-		if err := <-w.done; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-w.done)
 		if got := w.host.Command(); got != before {
 			t.Errorf("left with %s", got)
 		}

@@ -105,9 +105,7 @@ func TestLiveACanary(t *testing.T) {
 // replays passes a recording to a script.
 func replays(t *testing.T, rec *Recorder, file *bytes.Buffer) *script {
 	t.Helper()
-	if err := rec.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rec.Close())
 	read, err := OpenRecording(file)
 	if err != nil {
 		t.Fatal(err)
@@ -119,9 +117,7 @@ func replays(t *testing.T, rec *Recorder, file *bytes.Buffer) *script {
 	out := new(script)
 	out.inputs = []string{"Begin"} // which newPlayback passed
 	for p.loop = out; !p.finished; {
-		if err := p.step(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.step())
 	}
 	return out
 }

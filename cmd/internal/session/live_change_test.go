@@ -90,9 +90,7 @@ func TestLiveAChangeWithoutHands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scripted := &script{answer: applies}
 		s := &Server{Pages: newServer(), CannotApply: "it runs in a pod"}
-		if err := live(t, scripted, LivePlan{Attach: finds(s)}, 5*time.Second, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, live(t, scripted, LivePlan{Attach: finds(s)}, 5*time.Second, nil))
 		if want := []string{"Begin", "Attached", "Applied: it runs in a pod", "quit"}; !slices.Equal(scripted.events(), want) {
 			t.Errorf("heard %q, want %q", scripted.events(), want)
 		}

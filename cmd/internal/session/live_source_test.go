@@ -35,9 +35,7 @@ func TestLiveStoodStill(t *testing.T) {
 		ahead.Store(int64(time.Minute + 2*time.Second)) // a delay this short means a host short of CPU
 		pass(5 * time.Second)
 		cancel()
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-done)
 		missed := 0
 		for _, s := range scripted.polls {
 			missed += s.Missed
@@ -58,9 +56,7 @@ func TestLiveAPollThatHangs(t *testing.T) {
 		scripted := &script{answer: attaches}
 		pages := newServer()
 		pages.took = time.Hour
-		if err := live(t, scripted, LivePlan{Attach: finds(&Server{Pages: pages})}, 20*time.Second, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, live(t, scripted, LivePlan{Attach: finds(&Server{Pages: pages})}, 20*time.Second, nil))
 		if len(scripted.polls) != 3 || !strings.Contains(scripted.polls[0].PageErr, "deadline") {
 			t.Errorf("%d polls in 20 s, the first %+v; want 3 that failed", len(scripted.polls), scripted.polls)
 		}
@@ -112,9 +108,7 @@ func TestLiveAPanicOfASourceIsAFailedPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scripted := &script{answer: attaches}
 		s := &Server{Pages: &panicking{}, Processes: func() (loop.Observed, error) { panic("no processes") }}
-		if err := live(t, scripted, LivePlan{Attach: finds(s)}, 2*time.Second, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, live(t, scripted, LivePlan{Attach: finds(s)}, 2*time.Second, nil))
 		if len(scripted.polls) != 8 || scripted.polls[7].PageErr != "the metrics page could not be read: internal error: no page today" {
 			t.Errorf("%d polls, the last %+v", len(scripted.polls), scripted.polls[len(scripted.polls)-1])
 		}

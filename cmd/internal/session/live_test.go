@@ -72,9 +72,7 @@ func TestLiveTriesUntilTheServerAppears(t *testing.T) {
 			}
 			return &Server{Pages: newServer()}, nil
 		}
-		if err := live(t, scripted, LivePlan{Attach: attach}, 6*time.Second, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, live(t, scripted, LivePlan{Attach: attach}, 6*time.Second, nil))
 		want := []string{
 			"Begin", "AttachFailed: connection refused",
 			"AttachFailed: the server could not be attached to: internal error: a table without legs",
@@ -120,9 +118,7 @@ func TestLiveGivesUpAnAttachThatHangs(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		if err := live(t, scripted, LivePlan{Attach: attach}, time.Minute, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, live(t, scripted, LivePlan{Attach: attach}, time.Minute, nil))
 		want := []string{"Begin", "AttachFailed: the server did not identify itself within 30s: context deadline exceeded", "Attached", "quit"}
 		if diff := cmp.Diff(want, scripted.events()); diff != "" {
 			t.Errorf("heard (-want +got):\n%s", diff)
@@ -163,9 +159,7 @@ func TestLiveTurnsToTheNextRun(t *testing.T) {
 			}
 			return attaches(in)
 		}
-		if err := live(t, scripted, LivePlan{Attach: attach}, 10*time.Second, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, live(t, scripted, LivePlan{Attach: attach}, 10*time.Second, nil))
 		if want := []string{"attached 0", "attached 1", "closed 0", "closed 1"}; !slices.Equal(order, want) {
 			t.Errorf("order %q, want %q", order, want)
 		}

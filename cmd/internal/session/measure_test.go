@@ -210,9 +210,7 @@ func TestReplayIsTheSameByteForByte(t *testing.T) {
 			Missing: []engine.Missing{{What: "x", Reason: "y", Effect: "z"}}, Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"},
 		}
 		live := measure(t.Context(), t, Plan{Header: header, Duration: 20 * time.Second, Pages: s, GPUs: &card{}, Record: rec})
-		if err := rec.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rec.Close())
 		whole := file.Bytes()
 		again, err := replayBytes(whole)
 		if err != nil {
@@ -258,9 +256,7 @@ func TestHealthIsReadOnceAWindowBetweenPages(t *testing.T) {
 		if asked != 11 || s.asked.Load() != 81 {
 			t.Errorf("%d health readings and %d pages in 20 s, want 11 and 81", asked, s.asked.Load())
 		}
-		if err := rec.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rec.Close())
 		again, err := replayBytes(file.Bytes())
 		if err != nil {
 			t.Fatal(err)
@@ -282,9 +278,7 @@ func replayBytes(b []byte) (engine.Diagnosis, error) {
 func diagnosed(t *testing.T, d *engine.Diagnosis) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := document.WriteDiagnosis(&b, d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, document.WriteDiagnosis(&b, d))
 	return b.String()
 }
 

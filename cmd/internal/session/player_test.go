@@ -23,9 +23,7 @@ func measured(t *testing.T, d time.Duration) []byte {
 	rec := NewRecorder(&file)
 	header := Header{Schema: RecordingSchema, Version: "test", Started: time.Now().UTC(), Inputs: slots("4"), Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"}}
 	measure(t.Context(), t, Plan{Header: header, Duration: d, Pages: newServer(), GPUs: &card{}, Record: rec})
-	if err := rec.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rec.Close())
 	return file.Bytes()
 }
 
@@ -55,12 +53,8 @@ func watched(t *testing.T, d time.Duration) []byte {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
-	if err := l.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := rec.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Run(ctx))
+	must(t, rec.Close())
 	return file.Bytes()
 }
 

@@ -121,3 +121,11 @@ func live(t *testing.T, loop *script, p LivePlan, d time.Duration, during func(*
 	cancel()
 	return <-done
 }
+
+// must ends a test that got an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

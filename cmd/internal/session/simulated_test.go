@@ -172,16 +172,12 @@ func TestTheEngineerMakesTheChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := begin(t, "slot-capped/8b-a100", false)
 		time.Sleep(3 * time.Second)
-		if err := w.host.Start(""); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.host.Start(""))
 		s := w.until("advice", time.Minute, advised)
 		if s.Advice.Flag != "--max-num-seqs" {
 			t.Fatalf("advice %+v", s.Advice)
 		}
-		if err := w.host.Start(w.changed(s.Advice.Flag, s.Advice.To)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.host.Start(w.changed(s.Advice.Flag, s.Advice.To)))
 		s = w.until("verdict", 90*time.Second, judged(1))
 		if it := s.Iterations[0]; it.Delta.Direction != verdict.Better || it.Noticed != loop.AsRecommended {
 			t.Errorf("%s, %s, want Better as recommended", it.Delta.Direction, it.Noticed)
@@ -189,9 +185,7 @@ func TestTheEngineerMakesTheChange(t *testing.T) {
 		w.host.Kill()
 		w.until("down", 10*time.Second, phase(loop.PhaseDown))
 		time.Sleep(20 * time.Second)
-		if err := w.host.Start(w.changed("--max-num-seqs", "4")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.host.Start(w.changed("--max-num-seqs", "4")))
 		s = w.until("worse", 90*time.Second, phase(loop.PhaseWorse))
 		if it := s.Iterations[1]; it.Delta.Direction != verdict.Worse {
 			t.Errorf("second iteration %s", it.Delta.Direction)
@@ -200,9 +194,7 @@ func TestTheEngineerMakesTheChange(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		w.host.Hang(20 * time.Second)
 		time.Sleep(30 * time.Second)
-		if err := w.end(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.end())
 		t.Logf("%d steps, recording of %d bytes for %v", len(w.seen), w.file.Len(), w.live.Latest().Now)
 		w.replays()
 	})
@@ -239,9 +231,7 @@ func (w *walk) replays() {
 func beginApplying(t *testing.T) *walk {
 	t.Helper()
 	w := begin(t, "slot-capped/8b-a100", true)
-	if err := w.host.Start(""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.host.Start(""))
 	w.until("advice", time.Minute, advised)
 	time.Sleep(45 * time.Second) // for a complete baseline
 	w.live.Do(loop.CommandApply)
@@ -254,9 +244,7 @@ func TestASignalDuringAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := beginApplying(t)
 		w.cancel()
-		if err := <-w.done; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-w.done)
 		if _, err := w.host.Page(t.Context(), nil); err != nil {
 			t.Errorf("the server was left in the middle of its change: %v", err)
 		}
@@ -265,4 +253,12 @@ func TestASignalDuringAChange(t *testing.T) {
 		}
 		w.replays()
 	})
+}
+
+// must ends a test that got an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

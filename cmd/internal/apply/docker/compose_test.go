@@ -77,9 +77,7 @@ type fakeCompose struct {
 func newFakeCompose(t *testing.T) *fakeCompose {
 	t.Helper()
 	f := &fakeCompose{fake: newFake(), path: filepath.Join(t.TempDir(), "compose.yaml"), calls: 1000}
-	if err := os.WriteFile(f.path, []byte(composeText), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(f.path, []byte(composeText), 0o640))
 	return f
 }
 
@@ -159,9 +157,7 @@ func TestComposeKilled(t *testing.T) {
 func TestComposeKeep(t *testing.T) {
 	f := newFakeCompose(t)
 	s := f.by(t, false)
-	if err := errors.Join(s.Make(t.Context(), change), s.Keep(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(s.Make(t.Context(), change), s.Keep(t.Context())))
 	kept := f.state(t)
 	next := []engine.Change{{Flag: "--max-num-seqs", From: "8", To: "16"}}
 	err := errors.Join(s.Make(t.Context(), &manager.Change{All: next}), s.Make(t.Context(), &manager.Change{Revert: true, Changes: engine.InverseChanges(next)}))
@@ -174,13 +170,9 @@ func TestComposeKeep(t *testing.T) {
 func TestComposeSomebodyElse(t *testing.T) {
 	f := newFakeCompose(t)
 	s := f.by(t, false)
-	if err := s.Make(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Make(t.Context(), change))
 	text, _ := os.ReadFile(f.path)
-	if err := os.WriteFile(f.path, append(text, "# theirs\n"...), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(f.path, append(text, "# theirs\n"...), 0o640))
 	state := f.state(t)
 	err := s.Make(t.Context(), &manager.Change{Revert: true, Changes: engine.InverseChanges(change.All)})
 	if err == nil || !strings.Contains(err.Error(), "somebody changed "+f.path) || f.state(t) != state {
@@ -197,9 +189,7 @@ func TestComposeSomebodyElse(t *testing.T) {
 func TestComposeInAnotherShell(t *testing.T) {
 	f := newFakeCompose(t)
 	text := strings.Replace(composeText, "    command", "    image: vllm:${TAG:-latest}\n    environment: [SHARED]\n    command", 1)
-	if err := os.WriteFile(f.path, []byte(text), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(f.path, []byte(text), 0o640))
 	for name, value := range map[string]string{"TAG": "v1", "COMPOSE_PROFILES": "gpu", "DOCKER_HOST": "unix:///nowhere", "UNRELATED": "1"} {
 		t.Setenv(name, value)
 	}
@@ -211,25 +201,19 @@ func TestComposeInAnotherShell(t *testing.T) {
 		}
 		return []byte("llm 1\n"), nil
 	}}
-	if err := s.find(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.find(t.Context()))
 	stored, err := json.Marshal(c.known)
 	if err != nil || strings.Contains(string(stored), "UNRELATED") {
 		t.Fatalf("%v: %s", err, stored)
 	}
 	known := new(launcher.Container)
-	if err := json.Unmarshal(stored, known); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(stored, known))
 	for name, value := range map[string]string{"TAG": "v2", "SHARED": "theirs", "COMPOSE_PROFILES": "", "COMPOSE_FILE": "other.yaml", "UNRELATED": "2"} {
 		t.Setenv(name, value)
 	}
 	again := Known(&launcher.Launch{Container: known}).(*service)
 	again.daemon.client.Transport, again.run = f.fake, f.run
-	if err := again.Make(t.Context(), &manager.Change{Revert: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, again.Make(t.Context(), &manager.Change{Revert: true}))
 	got := launch.Environ(f.env)
 	for name, want := range map[string]string{"TAG": "v1", "SHARED": "", "COMPOSE_PROFILES": "gpu", "COMPOSE_FILE": "", "DOCKER_HOST": "unix:///nowhere", "UNRELATED": "2"} {
 		if got[name] != want {

@@ -215,9 +215,7 @@ func TestKilled(t *testing.T) {
 	}
 	for n := 0; ; n++ {
 		f := newFake()
-		if err := f.by(t).Make(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.by(t).Make(t.Context(), change))
 		if want := "vllm-0=trial1,true,always vllm-0-rooftop-kept=aaaaaaaaaaaaaaaa,false,no"; f.String() != want {
 			t.Fatalf("with a change: %s", f)
 		}
@@ -272,9 +270,7 @@ func TestKeep(t *testing.T) {
 func TestSomebodyElse(t *testing.T) {
 	f := newFake()
 	c := f.by(t)
-	if err := c.Make(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Make(t.Context(), change))
 	delete(f.all["vllm-0"].Config.Labels, trialLabel)
 	was := f.String()
 	for _, err := range []error{c.Make(t.Context(), &manager.Change{Revert: true}), c.Keep(t.Context())} {
@@ -288,9 +284,7 @@ func TestSomebodyElse(t *testing.T) {
 func TestSomebodyRemovedTheKeptContainer(t *testing.T) {
 	f := newFake()
 	c := f.by(t)
-	if err := c.Make(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Make(t.Context(), change))
 	delete(f.all, "vllm-0-rooftop-kept")
 	was := f.String()
 	if err := c.Make(t.Context(), &manager.Change{Revert: true}); err == nil || !strings.Contains(err.Error(), "somebody removed it, and vllm-0 is another one") || f.String() != was {
@@ -312,9 +306,7 @@ func TestKeptContainerIsPruned(t *testing.T) {
 	}
 	f := newFake()
 	c := f.by(t)
-	if err := c.Make(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Make(t.Context(), change))
 	delete(f.all, "vllm-0-rooftop-kept")
 	was := f.String()
 	if err := recovers(f); err == nil || !strings.HasPrefix(err.Error(), "the container before the change is gone, ") || !strings.HasSuffix(err.Error(), "docker inspect vllm-0 shows it, but with --max-num-seqs 8 → 4") || f.String() != was {
@@ -403,4 +395,12 @@ func FuzzAnswers(f *testing.F) {
 			t.Errorf("%q from %q", got, data)
 		}
 	})
+}
+
+// must ends a test that got an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -441,3 +441,11 @@ func TestARunThatIsGoingOnIsNotRecovered(t *testing.T) {
 		t.Errorf("%v, and there is %s", err, text(c.canaries()))
 	}
 }
+
+// must ends a test that got an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

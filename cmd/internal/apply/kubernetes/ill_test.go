@@ -185,9 +185,7 @@ func TestARunEndsWithItsTrial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.set(t.Context(), o, target); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.set(t.Context(), o, target))
 	c.mu.Lock()
 	delete(c.objects, vllmPath)
 	c.mu.Unlock()
@@ -208,9 +206,7 @@ func TestARunEndsWithItsTrial(t *testing.T) {
 func TestARunThatLostItsLeaseKeepsNothing(t *testing.T) {
 	c, _ := newCluster(t)
 	w := newRun(t, clusterAt(t, &ill{cluster: c, patches: usually}))
-	if err := w.Hold(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.Hold(t.Context()))
 	if _, err := New(t.Context(), w.at, time.Minute, false); err == nil || !strings.Contains(err.Error(), "another rooftop tunes deployment/vllm") {
 		t.Errorf("a second run beside one that holds the lease: %v", err)
 	}

@@ -27,9 +27,7 @@ func TestChangesStayWhereTheFlagsStand(t *testing.T) {
 		"a variable that goes away": {`{"args":["--model","m"],"env":[{"name":"VLLM_CPU_KVCACHE_SPACE","value":"4"}]}`, engine.Change{Flag: "VLLM_CPU_KVCACHE_SPACE", From: "4", To: ""}, `null ["--model","m"] null`},
 	} {
 		var container kube.Container
-		if err := json.Unmarshal([]byte(c.container), &container); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(c.container), &container))
 		from, was := settingsOf(&container), container.Launch()
 		target, err := was.With([]engine.Change{c.change}, true)
 		if err != nil {
@@ -66,9 +64,7 @@ func TestWhatIsOnTrialIsReadBack(t *testing.T) {
 	var o kube.Object
 	steps := on.note(&o)
 	var text string
-	if err := json.Unmarshal(steps[len(steps)-1].Value, &text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(steps[len(steps)-1].Value, &text))
 	o.Metadata.Annotations = map[string]string{annotation: text}
 	got, err := trialOf(&o)
 	if err != nil || !got.From.equal(&on.From) || !got.To.equal(&on.To) || got.ID != on.ID {
@@ -89,9 +85,7 @@ func TestChangesThatAreOver(t *testing.T) {
 	template := func(args, about string) *kube.Object {
 		o := new(kube.Object)
 		text := `{"spec":{"template":{"metadata":{"annotations":{` + about + `}},"spec":{"containers":[{"name":"proxy","args":["p"]},{"name":"vllm","args":["` + args + `"]}]}}}}`
-		if err := json.Unmarshal([]byte(text), o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(text), o))
 		return o
 	}
 	const restarted = `"kubectl.kubernetes.io/restartedAt":"2026-11-28T00:00:00Z"`
