@@ -1,8 +1,9 @@
 package document
 
 import (
-	"github.com/rooftop-dev/rooftop/engine/past"
 	"io"
+
+	"github.com/rooftop-dev/rooftop/engine/past"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"

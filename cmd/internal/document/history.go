@@ -135,26 +135,8 @@ type storedIteration struct {
 	}
 }
 
-// storedInterval is an interval in any of the forms that run/v1 has had: an object with low, mid and high, a
-// pair, or null.
+// storedInterval is an interval of a run report.
 type storedInterval struct{ Low, Mid, High stat.Opt }
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (i *storedInterval) UnmarshalJSON(data []byte) error {
-	var pair []stat.Opt
-	if json.Unmarshal(data, &pair) == nil {
-		if len(pair) == 2 {
-			i.Low, i.High = pair[0], pair[1]
-		}
-		return nil
-	}
-	type bare storedInterval
-	var o bare
-	if json.Unmarshal(data, &o) == nil {
-		*i = storedInterval(o)
-	}
-	return nil // other forms are unknown
-}
 
 // ReadRun reads the summary of a rooftop.run/v1 document. It fails if data is not such a document.
 func ReadRun(data []byte) (tuning.PastRun, error) {

@@ -39,25 +39,6 @@ func TestReadRun(t *testing.T) {
 	}
 }
 
-func TestReadRunTakesIntervalsAsTheyWereSpelled(t *testing.T) {
-	for name, c := range map[string]struct{ text, want string }{
-		"an object": {`{"low": 0.1, "mid": 0.2, "high": 0.3}`, "+20 % (+10 to +30)"},
-		"a pair":    {`[0.1, 0.3]`, "+20 % (+10 to +30)"},
-		"null":      {`null`, "+20 %"},
-		"words":     {`"wide"`, "+20 %"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, err := document.ReadRun([]byte(`{"schema": "rooftop.run/v1", "gain": 0.2, "finished": {"exit_code": 0, "gain_interval": ` + c.text + `}}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := strings.ReplaceAll(r.GainText(), figure.NBSP, " "); got != c.want {
-				t.Errorf("gain %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
 func TestReadRunRefusesWhatIsNone(t *testing.T) {
 	for _, text := range []string{"", "[]", "{}", `{"schema": "rooftop.diagnosis/v1"}`, `{"schema": "rooftop.run/v1"`} {
 		if _, err := document.ReadRun([]byte(text)); err == nil {
