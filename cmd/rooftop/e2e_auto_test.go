@@ -42,6 +42,9 @@ type autoEvent struct {
 	Steps     []string `json:"steps"`
 	StepsBack []string `json:"steps_back"`
 	Condition illness  `json:"condition"`
+	Target    struct {
+		Simulated bool `json:"simulated"`
+	} `json:"target"`
 }
 
 func eventsOf(t *testing.T, out []byte) []autoEvent {

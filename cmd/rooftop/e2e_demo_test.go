@@ -4,30 +4,14 @@ package main_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
-
-// demoEvent is the part of rooftop.event/v1 that the test looks at.
-type demoEvent struct {
-	Type      string  `json:"type"`
-	T         float64 `json:"t"`
-	Direction string  `json:"direction"`
-	Flag      string  `json:"flag"`
-	To        string  `json:"to"`
-	Target    struct {
-		Simulated bool `json:"simulated"`
-	} `json:"target"`
-	ExitCode int      `json:"exit_code"`
-	Gain     *float64 `json:"gain"`
-}
 
 // The README's first command: a wrong setting is found, changed, and the gain
 // measured, in under two minutes, without any file of the checkout.
@@ -49,7 +33,6 @@ func TestE2EDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var events []demoEvent
 	for line := range bytes.Lines(out) {
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
 		if err != nil {
@@ -58,22 +41,17 @@ func TestE2EDemo(t *testing.T) {
 		if err := schema.Validate(v); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}
-		var e demoEvent
-		must(t, json.Unmarshal(line, &e))
-		events = append(events, e)
 	}
-	of := func(kind string) []demoEvent {
-		return slices.DeleteFunc(slices.Clone(events), func(e demoEvent) bool { return e.Type != kind })
-	}
+	events := eventsOf(t, out)
 	last := events[len(events)-1]
 	if last.Type != "finished" || last.ExitCode != 0 || last.Gain == nil || *last.Gain < 0.3 {
 		t.Fatalf("ended with %+v", last)
 	}
-	kept := of("kept")
-	if len(kept) == 0 || kept[0].Flag != "--max-num-seqs" || of("verdict")[0].Direction != "better" {
-		t.Errorf("kept %+v, verdicts %+v", kept, of("verdict"))
+	kept := ofType(events, "kept")
+	if len(kept) == 0 || kept[0].Flag != "--max-num-seqs" || ofType(events, "verdict")[0].Direction != "better" {
+		t.Errorf("kept %+v, verdicts %+v", kept, ofType(events, "verdict"))
 	}
-	for _, e := range of("attached") {
+	for _, e := range ofType(events, "attached") {
 		if !e.Target.Simulated {
 			t.Error("a target is not marked as simulated")
 		}

@@ -72,7 +72,8 @@ func around(text, word string) string {
 	return text[max(0, i-200):min(len(text), i+200)]
 }
 
-// TestE2ELlamaServer diagnoses a real llama-server in situations of which the right answer is known.
+// TestE2ELlamaServer diagnoses a real llama-server with too few slots, and one that is stopped meanwhile. Recordings of
+// llama.cpp have its other states.
 func TestE2ELlamaServer(t *testing.T) {
 	t.Run("slots too few", func(t *testing.T) {
 		s := llamaServer(t, "--parallel", "2", "--ctx-size", "8192")
@@ -86,27 +87,9 @@ func TestE2ELlamaServer(t *testing.T) {
 		d.between(t, "running_mean", 1.8, 2)
 		d.between(t, "waiting_mean", 4, 6.5)
 	})
-	t.Run("caching off", func(t *testing.T) {
-		s := llamaServer(t, "--parallel", "4", "--ctx-size", "16384", "--no-cache-prompt")
-		loadProcess(t, s, "--clients", "4", "--prompt-tokens", "1500", "--prefix-tokens", "1400", "--output-tokens", "300")
-		d := diagnoseLlama(t, s, 3)
-		d.recommends(t, "low-prefix-reuse", "flag", "--cache-prompt")
-	})
-	t.Run("context too small", func(t *testing.T) {
-		s := llamaServer(t, "--parallel", "4", "--ctx-size", "2048")
-		loadProcess(t, s, "--clients", "4", "--prompt-tokens", "60", "--output-tokens", "1000") // 512 tokens a slot: each answer is cut off
-		d := diagnoseLlama(t, s, 3)
-		d.recommends(t, "kv-pressure", "flag", "--ctx-size")
-	})
-	t.Run("idle, healthy, and stopped", func(t *testing.T) {
+	t.Run("stopped", func(t *testing.T) {
 		s := llamaServer(t, "--parallel", "8", "--ctx-size", "16384")
-		if d := diagnoseLlama(t, s, 4); d.Outcome != "no-load" {
-			t.Errorf("idle: outcome %s", d.Outcome)
-		}
 		loadProcess(t, s, "--clients", "6", "--prompt-tokens", "60", "--output-tokens", "800")
-		if d := diagnoseLlama(t, s, 0); d.Recommendation != nil && d.Recommendation.Kind == "flag" {
-			t.Errorf("healthy: recommends %+v", d.Recommendation)
-		}
 		wait := begin(t, "diagnose", "--url", s.url(), "--duration", "30s", "--json")
 		time.Sleep(6 * time.Second)
 		must(t, syscall.Kill(s.pid, syscall.SIGSTOP))
@@ -116,13 +99,6 @@ func TestE2ELlamaServer(t *testing.T) {
 			t.Errorf("stopped in the middle: exit code %d, want 5 or 6: %s", a.code, a.stderr)
 		}
 	})
-}
-
-// TestE2ELlamaLoop has rooftop change a real llama-server in place: what it keeps is what runs at the end.
-func TestE2ELlamaLoop(t *testing.T) {
-	s := llamaServer(t, "--parallel", "2", "--ctx-size", "8192")
-	loadProcess(t, s, "--clients", "8", "--prompt-tokens", "60", "--output-tokens", "500")
-	tuneInPlace(t, s, "--parallel 2 --ctx-size 8192", "--parallel 8 --ctx-size 32768")
 }
 
 // tuneInPlace has rooftop change a server in place, at most once and back. The server has to run with the flags
