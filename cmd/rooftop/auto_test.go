@@ -73,9 +73,7 @@ func TestWhatATuneIsToldIsUnderstood(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, err := tuneFlags(t, nil, strings.Fields(c.args)...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(c.want, c.is(o)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -126,9 +124,7 @@ func TestWhatCannotBeMeantIsRefusedInASentence(t *testing.T) {
 func TestVariablesBoundRunsWithoutKeys(t *testing.T) {
 	env := []string{"ROOFTOP_MAX_RESTARTS", "3", "ROOFTOP_SLO", "itl_p99=60ms"}
 	o, err := tuneFlags(t, env)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := loop.Limits{Restarts: 3}
 	if diff := cmp.Diff(want, o.auto.Limits()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -38,9 +38,7 @@ type player struct {
 // it may write to.
 func (p *player) prepare(c *corpusCase, recordings string) {
 	list, err := os.ReadDir(recordings)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	lines := strings.Join(c.lines, " ")
 	for _, e := range list {
 		switch {
@@ -49,9 +47,7 @@ func (p *player) prepare(c *corpusCase, recordings string) {
 		case strings.Contains(lines, e.Name()):
 			err = os.Symlink(filepath.Join(recordings, e.Name()), filepath.Join(p.dir, e.Name()))
 		}
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 	}
 	p.before = p.files()
 }
@@ -135,9 +131,7 @@ func (p *player) files() map[string]bool {
 		}
 		return err
 	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return found
 }
 

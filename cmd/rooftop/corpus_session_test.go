@@ -90,9 +90,7 @@ func (d *desk) hold(name string, whole bool) {
 	}
 	checkCorpus(d.t, inCorpus(name+"/end.txt"), end.String())
 	reports, err := pastruns.Export(d.t.TempDir(), d.last)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, err)
 	for _, path := range reports {
 		text := readFile(d.t, path)
 		if whole || filepath.Ext(path) == ".md" {
@@ -124,18 +122,12 @@ func TestCorpusOfRecordingsOnTheScreen(t *testing.T) {
 func played(t *testing.T, path string, g *screentest.Glass, ascii bool) string {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	recording, err := session.OpenRecording(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	player, err := session.NewPlayer(recording, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	player.Speed(maxSpeed)
 	k := screentest.NewKeys()
 	d := &desk{t: t, glass: g, keys: k, transcript: newTranscript()}

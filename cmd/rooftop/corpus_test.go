@@ -21,14 +21,10 @@ func init() { time.Local = time.UTC }
 // intended, and then written with -update, or a bug.
 func TestCorpus(t *testing.T) {
 	recordings, err := filepath.Abs(filepath.Join("..", "..", "testdata", "recordings"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range corpusCases() {
 		file, err := filepath.Abs(inCorpus(c.name + ".txt"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Run(c.name, func(t *testing.T) {
 			p := &player{t: t, dir: t.TempDir()}
 			p.prepare(&c, recordings)

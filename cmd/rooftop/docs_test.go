@@ -82,9 +82,7 @@ func readDocument(t *testing.T, file string) string {
 func TestCodeBlocksOfTheDocs(t *testing.T) {
 	var tests bytes.Buffer
 	files, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, file := range files {
 		text := readFile(t, file)
 		tests.Write(text)

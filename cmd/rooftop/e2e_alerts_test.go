@@ -348,9 +348,7 @@ func askBoards(t *testing.T, prometheus, server string, limit time.Time) {
 // there should be no data.
 func askPanel(t *testing.T, prometheus, expr, empty string) (fault string) {
 	response, err := http.Get(prometheus + "/api/v1/query?query=" + neturl.QueryEscape(expr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	var answer struct {
 		Status, Error string

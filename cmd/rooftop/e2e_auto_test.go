@@ -128,13 +128,9 @@ func url(at netip.AddrPort) string { return "http://" + at.String() }
 func serving(t *testing.T, at netip.AddrPort) *proc.Server {
 	t.Helper()
 	fs, err := proc.Open("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	list, err := fs.Servers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	i := slices.IndexFunc(list, func(s *proc.Server) bool { return s.Addr == at })
 	if i < 0 {
 		return nil

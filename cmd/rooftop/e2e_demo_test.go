@@ -30,14 +30,10 @@ func TestE2EDemo(t *testing.T) {
 	}
 	t.Logf("took %v; two minutes are promised", took)
 	schema, err := jsonschema.NewCompiler().Compile(filepath.Join("..", "..", "testdata", "schema", "event.v1.schema.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range bytes.Lines(out) {
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := schema.Validate(v); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}

@@ -41,9 +41,7 @@ func startLlamaCPP(t *testing.T, script string) *engine {
 		t.Fatal("ROOFTOP_E2E_LLAMACPP is not set: run .ci/install-llamacpp and give its last line")
 	}
 	serve, err := filepath.Abs(filepath.Join("..", "..", ".ci", "serve-llamacpp.py"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &vllm{at: porttest.Address(t)}
 	return wrapped(t, &engine{vllm: s, name: "llama.cpp"}, script, []string{
 		filepath.Join(dir, "venv", "bin", "python"), serve, filepath.Join(dir, "model.gguf"), s.at.String(),

@@ -63,9 +63,7 @@ func TestE2EImage(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(filepath.Join(m.dir, "shared", "image.tar"), data, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	run := func(want int, args ...string) string {
 		t.Helper()
 		out, err := m.command(append([]string{"docker"}, args...)...).CombinedOutput()
@@ -107,9 +105,7 @@ func TestE2EBillOfMaterials(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			info, err := buildinfo.ReadFile(filepath.Join(dir, "rooftop"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var want []string
 			for _, m := range info.Deps {
 				want = append(want, m.Path+"@"+m.Version)

@@ -292,9 +292,7 @@ func (r *interrupted) tune(seconds time.Duration) {
 	go func() { _ = r.cmd.Wait(); close(r.over) }()
 	r.t.Cleanup(func() { _ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL); <-r.over })
 	own, err := os.Stat(r.rooftop)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	for end := time.Now().Add(r.starts); r.pid == 0; time.Sleep(5 * time.Millisecond) {
 		for _, pid := range r.residents() {
 			exe, err := os.Stat(fmt.Sprintf("/proc/%d/exe", pid))
@@ -314,27 +312,21 @@ func (r *interrupted) connect() {
 	r.t.Helper()
 	if r.how.output == outputTerminal || r.how.output == outputScreen {
 		ours, theirs, err := main.OpenTerminal(120, 30)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, err)
 		r.t.Cleanup(func() { ours.Close() })
 		r.terminal = ours
 		r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = theirs, theirs, theirs
 		r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
 		r.cmd.Env = append(slices.Clone(r.env), "TERM=xterm-256color")
 		shown, err := os.Create(filepath.Join(r.t.TempDir(), "terminal"))
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, err)
 		r.t.Cleanup(func() { shown.Close() })
 		r.shown = shown.Name()
 		go func() { _, _ = io.Copy(shown, ours) }()
 		return
 	}
 	reads, writes, err := os.Pipe()
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	r.t.Cleanup(func() { reads.Close() })
 	r.cmd.Stdout = writes
 	if r.how.output == outputUnread {
@@ -351,9 +343,7 @@ func (r *interrupted) connect() {
 	}
 	r.stderr = filepath.Join(r.t.TempDir(), "stderr")
 	file, err := os.Create(r.stderr)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	r.cmd.Stderr = file
 }
 
@@ -416,9 +406,7 @@ func (r *interrupted) run(after time.Duration, changing bool) {
 		if r.stderr == "" && r.unread != nil { // read now what it says, and where it hangs
 			r.stderr = filepath.Join(r.t.TempDir(), "stderr")
 			file, err := os.Create(r.stderr)
-			if err != nil {
-				r.t.Fatal(err)
-			}
+			must(r.t, err)
 			go func() { _, _ = io.Copy(file, r.unread) }()
 			r.after(time.Second)
 		}

@@ -167,9 +167,7 @@ func (v *victim) tuned(after time.Duration, changing bool) {
 	}
 	cmd := v.command(args...)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		v.t.Fatal(err)
-	}
+	must(v.t, err)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	must(v.t, cmd.Start())

@@ -57,13 +57,9 @@ func TestE2ELoad(t *testing.T) {
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	target, err := collect.ParseTarget(order.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client, err := probe.NewClient(target, probe.Options{APIKey: order.Key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	counting := &chunkCounter{Client: client, arrivals: arrivals{Start: time.Now()}}
 	summary, err := loadgen.Run(ctx, counting, order.Load, nil)
 	if err != nil && ctx.Err() == nil {
@@ -139,13 +135,9 @@ func offer(t *testing.T, url, key string, load loadgen.Load) *generator {
 	dir := t.TempDir()
 	g := &generator{result: filepath.Join(dir, "load.json"), chunks: filepath.Join(dir, "chunks.json")}
 	order, err := json.Marshal(loadOrder{URL: url, Key: key, Load: load, Result: g.result, Chunks: g.chunks})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g.cmd = realTime(context.WithoutCancel(t.Context()), self, "-test.run=^TestE2ELoad$", "-test.timeout=0")
 	g.cmd.Env = append(os.Environ(), loadVariable+"="+string(order))
 	g.cmd.Stdout, g.cmd.Stderr = &g.output, &g.output

@@ -41,9 +41,7 @@ func TestE2EScreenCost(t *testing.T) {
 	took := time.Since(began).Seconds()
 	used := (cpuTime(t, pid) - before).Seconds() / took
 	written, err := os.Stat(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rate := float64(written.Size()) / took
 	peak := peakMemory(t, pid)
 	t.Logf("page %d bytes; %.0f bytes/s to the terminal (budget %d), %.2f %% of a core (%.1f %%), %.1f MB at most (%d MB)",
@@ -70,9 +68,7 @@ func cpuTime(t *testing.T, pid int) time.Duration {
 	var sum int
 	for _, f := range fields[11:13] { // utime, stime
 		n, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		sum += n
 	}
 	return time.Duration(sum) * time.Second / ticks
@@ -87,22 +83,16 @@ func peakMemory(t *testing.T, pid int) int {
 		t.Fatal("no VmHWM")
 	}
 	n, err := strconv.Atoi(string(found[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n << 10
 }
 
 func pageSize(t *testing.T, url string) int64 {
 	t.Helper()
 	response, err := http.Get(url + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	n, err := io.Copy(io.Discard, response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }

@@ -117,9 +117,7 @@ var quickType = sync.OnceValue(func() []string {
 func (s *vllm) start(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	output, err := os.Create(s.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd.Stdout, cmd.Stderr = output, output
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -24,9 +24,7 @@ func startSGLang(t *testing.T, args ...string) *vllm {
 		t.Fatal("ROOFTOP_E2E_SGLANG is not set: run .ci/install-sglang and give its last line")
 	}
 	serve, err := filepath.Abs(filepath.Join("..", "..", ".ci", "serve-sglang"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &vllm{at: porttest.Address(t), args: args, log: filepath.Join(t.TempDir(), "sglang.log"), gone: make(chan struct{})}
 	cmd := exec.Command(serve, slices.Concat([]string{dir, strconv.Itoa(int(s.at.Port()))}, listensAt(s.at), args)...)
 	cmd.Env = serverEnvironment()

@@ -191,9 +191,7 @@ func keepsSecrets(t *testing.T, s *vllm, key, token string) {
 	}
 	clean("the recording", unzip(t, record))
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(files) != 2 {
 		t.Errorf("rooftop left %d files, want the recording alone beside the key", len(files)-1)
 	}
@@ -202,9 +200,7 @@ func keepsSecrets(t *testing.T, s *vllm, key, token string) {
 func unzip(t *testing.T, path string) []byte {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	if err != nil {

@@ -40,9 +40,7 @@ func openTmux(t testing.TB, width, height int, env ...string) *Terminal {
 	// The name of a socket may have at most 107 bytes, and the path of the test's own directory may
 	// be longer.
 	run, err := os.MkdirTemp("", "tmux")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x := &Terminal{Dir: filepath.Join(run, "dir"), Home: filepath.Join(run, "home"), t: t, socket: filepath.Join(run, "s")}
 	for _, dir := range []string{x.Home, x.Dir} {
 		must(t, os.MkdirAll(dir, 0o700))

@@ -26,9 +26,7 @@ func TestExportedServerIsKnownByItsURL(t *testing.T) {
 	var past scraped.Options
 	past.Register(flags)
 	source, err := exported(&given, &past)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	name := strings.TrimPrefix(server.URL, "http://")
 	list, err := source(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "401") || len(list) != 1 || list[0].Name != name || list[0].Unread != err.Error() {

@@ -25,9 +25,7 @@ import (
 func TestHistoryShowsWhatDidNotLast(t *testing.T) {
 	state := t.TempDir()
 	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: fmt.Sprintf("history-%d.example", os.Getpid()), Port: 8001, URL: "http://localhost:8001"}, "1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	slots, back := engine.Change{Flag: "--max-num-seqs", From: "4", To: "32"}, engine.Change{Flag: "--max-num-seqs", From: "32", To: "4"}
 	for _, r := range []journal.Record{
 		{Kind: journal.Begin, Mode: "exec"},
@@ -64,9 +62,7 @@ func TestHistoryTakesForOneRunWhatIsOne(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			state := t.TempDir()
 			store, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: fmt.Sprintf("history-%d.example", os.Getpid()), Port: 8001, URL: "http://localhost:8001"}, "1.0.0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			must(t, store.Write(journal.Record{Kind: journal.Begin, Mode: "exec"}))
 			if c.end {
 				must(t, store.End(0, "done"))

@@ -123,9 +123,7 @@ func TestAgentsDoNotDirectTheAPIKey(t *testing.T) {
 		true: variables("ROOFTOP_API_KEY", "secret", "ROOFTOP_GPU", "L4"), false: variables("ROOFTOP_API_KEY", "secret", "ROOFTOP_API_KEY_FILE", "/nowhere", "ROOFTOP_GPU", "L4"),
 	} {
 		given, err := o.options(&cli.World{Env: env}, named, "--url=http://127.0.0.1:8000", "--duration=10s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		token, err := given.Token()
 		if err != nil || (token != collect.Secret{}) != named || given.GPU != "L4" {
 			t.Errorf("named %v: a key %v, GPU %q, %v", named, token != collect.Secret{}, given.GPU, err)

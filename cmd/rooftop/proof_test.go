@@ -66,9 +66,7 @@ func keptResult[T any](t *testing.T, name string, measure func() T) T {
 	}
 	v = measure()
 	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	must(t, os.WriteFile(path, text, 0o600))
 	return v
 }
@@ -172,9 +170,7 @@ func changesOf(t *testing.T, stdout []byte) changes {
 func listening(t *testing.T, at netip.AddrPort) (pid int, flags []string) {
 	t.Helper()
 	fs, err := proc.Open("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server, err := fs.Discover([]netip.Addr{at.Addr()}, nil, at.Port())
 	if err != nil {
 		t.Errorf("nothing listens at the end: %v", err)
@@ -336,9 +332,7 @@ func (w *workload) placebos(t *testing.T) changes {
 	cmd := realTime(t.Context(), program, "tune", "--json", "--no-report", "--longest", proofLongest.String(), "--url", url)
 	cmd.Env = append(serverEnvironment(), "XDG_STATE_HOME="+t.TempDir())
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	must(t, cmd.Start())
 	var all bytes.Buffer
 	cues := make(chan string, 1000) // what a restart follows; its output is read on meanwhile

@@ -21,9 +21,7 @@ func TestNobodyReads(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, stdout, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer stdout.Close()
 			r.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -356,9 +356,7 @@ func countedOutput(t *testing.T, path string) float64 {
 			if strings.HasPrefix(line, "sglang:inter_token_latency_seconds_count") || strings.HasPrefix(line, "sglang:time_to_first_token_seconds_count") {
 				fields := strings.Fields(line)
 				n, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				total += n
 			}
 		}

@@ -20,9 +20,7 @@ func cutOff(t *testing.T, port int, records ...journal.Record) (env []string) {
 	t.Helper()
 	state := t.TempDir()
 	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: fmt.Sprintf("%s-%d.example", strings.ToLower(t.Name()), os.Getpid()), Port: port, Model: "org/Tiny-1B"}, "1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	for _, r := range records {
 		must(t, s.Write(r))
@@ -69,9 +67,7 @@ func TestRecoverOfAServerInUse(t *testing.T) {
 		t.Fatal(dirs, err)
 	}
 	other, err := serverdir.OpenUnfinished(dirs[0], "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close()
 	for _, flag := range []string{"--yes", "--json", "--dry-run"} {
 		if out, errs, code := call(t, env, "recover", flag); code != cli.ExitError || !strings.Contains(out, "another rooftop uses this server") {
@@ -102,13 +98,9 @@ func TestAJournalOfANewerRooftop(t *testing.T) {
 	state := t.TempDir()
 	env := []string{"XDG_STATE_HOME=" + state}
 	s, err := serverdir.OpenStore(serverdir.Root(state), serverdir.Identity{Host: fmt.Sprintf("newer-%d.example", os.Getpid()), Port: 9, Model: "org/Tiny-1B"}, "1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	name, err := s.Keep(&launcher.Launch{Argv: []string{"vllm", "serve", "org/Tiny-1B"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, r := range []journal.Record{{Kind: journal.Begin, Launch: name}, {Kind: journal.Intent}, {Kind: journal.Stopped}} {
 		must(t, s.Write(r))
 	}

@@ -20,14 +20,10 @@ import (
 func opened(t *testing.T, path string) io.Reader {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return z
 }
 
@@ -35,9 +31,7 @@ func opened(t *testing.T, path string) io.Reader {
 func uncompressed(t *testing.T, w io.Writer) *gzip.Writer {
 	t.Helper()
 	z, err := gzip.NewWriterLevel(w, gzip.NoCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return z
 }
 
@@ -46,9 +40,7 @@ func rewritten(t *testing.T, path string, change func(*session.Header)) string {
 	t.Helper()
 	lines := bufio.NewReader(opened(t, path))
 	first, err := lines.ReadBytes('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var head struct {
 		Header session.Header `json:"header"`
 	}

@@ -46,9 +46,7 @@ func sit(t *testing.T, width, height int, alter ...func(*loop.Plan)) *desk {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	found, err := scenarios.Select(scenarios.Default)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	found[0].Startup = 2 * time.Second
 	d := &desk{t: t, host: live.New(&found[0], 1), glass: screentest.NewGlass(width, height), keys: screentest.NewKeys(), end: make(chan error, 1), transcript: newTranscript()}
 	env := func(name string) (string, bool) { return "", false }

@@ -30,13 +30,9 @@ import (
 //	oneline                the file stderr has one line
 func TestScripts(t *testing.T) {
 	recordings, err := filepath.Abs(filepath.Join("..", "..", "testdata", "recordings"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	schemas, err := filepath.Abs(filepath.Join("..", "..", "testdata", "schema"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	testscript.Run(t, testscript.Params{
 		Dir:           filepath.Join("..", "..", "testdata", "script"),
 		UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",

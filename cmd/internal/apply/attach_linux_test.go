@@ -44,16 +44,12 @@ func begun(t *testing.T, l *launcher.Launch) *elsewhere {
 func begunBy(t *testing.T, l *launcher.Launch, program string) *elsewhere {
 	t.Helper()
 	h, err := newHost(testGrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &elsewhere{at: porttest.Address(t), log: filepath.Join(t.TempDir(), "vllm.log")}
 	l.Argv = command(program, s.at, l.Argv...)
 	must(t, os.WriteFile(s.log, []byte("what was there before\n"), 0o644))
 	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer log.Close()
 	if s.process, err = h.start(t.Context(), l, [3]*os.File{nil, log, log}, nil, func(journal.Process) error { return nil }); err != nil {
 		t.Fatal(err)
@@ -87,22 +83,16 @@ func waitForPort(t *testing.T, at netip.AddrPort) {
 func found(t *testing.T, at netip.AddrPort) *proc.Server {
 	t.Helper()
 	fs, err := proc.Open("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := fs.Discover([]netip.Addr{at.Addr()}, nil, at.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
 func attached(t *testing.T, at netip.AddrPort, n *notebook) *Attach {
 	t.Helper()
 	a, err := NewAttach(found(t, at), testPlan(n))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a.returnWithin = 100 * time.Millisecond // the parent, this test, starts nothing
 	t.Cleanup(func() {
 		_ = a.down()
@@ -152,9 +142,7 @@ func TestAttachRestartsExactly(t *testing.T) {
 		t.Errorf("the first start was given %+v, not what the test asks for", before)
 	}
 	text, err := os.ReadFile(s.log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.HasPrefix(text, []byte("what was there before\n")) || bytes.Count(text, []byte("API server version")) != 3 {
 		t.Errorf("the log, which is to be appended to:\n%s", text)
 	}
@@ -171,13 +159,9 @@ func TestAttachRestartsExactly(t *testing.T) {
 func surroundings(t *testing.T, pid int) proc.Surroundings {
 	t.Helper()
 	fs, err := proc.Open("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := fs.Surroundings(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Session, s.InnerPID = 0, 0
 	return s
 }
@@ -204,19 +188,13 @@ func TestAttachKeepsTheUser(t *testing.T) {
 func openProgram(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rooftop-open-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	data, err := os.ReadFile(program(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(dir, "vllm")
 	for _, err := range []error{os.Chmod(dir, 0o755), os.WriteFile(path, data, 0o755)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	return path
 }
@@ -224,9 +202,7 @@ func openProgram(t *testing.T) string {
 func groups(t *testing.T) []int {
 	t.Helper()
 	list, err := os.Getgroups()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return list
 }
 
@@ -248,9 +224,7 @@ func TestAttachChangesTheConfigFile(t *testing.T) {
 		os.WriteFile(real, []byte(configText), 0o640), os.Chtimes(real, old, old),
 		os.Mkdir(filepath.Join(l.Cwd, "conf"), 0o755), os.Symlink("../real.yaml", filepath.Join(l.Cwd, "conf", "server.yaml")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	s := begun(t, l)
 	a := attached(t, s.at, newNotebook(t))
@@ -292,9 +266,7 @@ func TestAttachOverridesAFileThatCannotBeReplaced(t *testing.T) {
 	for _, err := range []error{
 		os.WriteFile(path, []byte(configText), 0o644), os.Chtimes(path, old, old), os.Link(path, filepath.Join(l.Cwd, "another name")),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	s := begun(t, l)
 	a := attached(t, s.at, newNotebook(t))
@@ -327,13 +299,9 @@ func TestAttachChangesAVariable(t *testing.T) {
 func TestAttachKeepsAPipe(t *testing.T) {
 	t.Parallel()
 	h, err := newHost(testGrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	l := usual(t, "--max-num-seqs", "4")
 	at := porttest.Address(t)

@@ -107,9 +107,7 @@ func startedBy(t *testing.T, n *notebook, program string, args ...string) (*Exec
 	t.Helper()
 	at := porttest.Address(t)
 	e, err := NewExec(command(program, at, args...), testPlan(n))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	must(t, e.Start(t.Context()))
 	t.Cleanup(func() {
 		if err := e.Stop(); err != nil {
@@ -264,9 +262,7 @@ func TestExecLeavesNoServerThatIsNotWrittenDown(t *testing.T) {
 	n, at := newNotebook(t), porttest.Address(t)
 	n.full = journal.Ready
 	e, err := NewExec(command(program(t), at), testPlan(n))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	if err := e.Start(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "the server was stopped again: the journal cannot be written in ") || e.process != nil {
 		t.Errorf("%v, with process %+v", err, e.process)
@@ -368,9 +364,7 @@ func TestExecRefusesATakenPort(t *testing.T) {
 	n := newNotebook(t)
 	_, at := started(t, n)
 	e, err := NewExec(command(program(t), at), testPlan(n))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := e.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "is held by process") {
 		t.Errorf("error %v, want who holds the port", err)
 	}
@@ -380,9 +374,7 @@ func TestExecStartFails(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
 	e, err := NewExec(command(program(t), porttest.Address(t), "--max-num-seqs", strconv.Itoa(slotsRefused)), testPlan(n))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = e.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "unrecognized arguments: --no-such-flag") {
 		t.Errorf("error %v, want the parser's", err)
@@ -482,9 +474,7 @@ func TestExecCloses(t *testing.T) {
 	n := newNotebook(t)
 	e, at := started(t, n)
 	held, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	must(t, e.Close())
 	pid := stateOf(t, at).PID
 	var ours []string
@@ -493,9 +483,7 @@ func TestExecCloses(t *testing.T) {
 		ours = append(ours, target)
 	}
 	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, one := range list {
 		target, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, one.Name()))
 		// The fake server's runtime has pipes too, whose both ends are in it.

@@ -39,9 +39,7 @@ func hooked(t *testing.T, script string) (h *Managed, n *notebook, calls string)
 	plan := testPlan(n)
 	plan.Ready.URL = "http://" + at.String()
 	c, err := launch.ParseCommand("vllm serve m --max-num-seqs 4 --no-enable-prefix-caching --api-key sk-abcdefghijklmnopqrstuvwxyz", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	plan.Launch = c
 	if h, err = NewHook(program, plan); err != nil {
 		t.Fatal(err)
@@ -53,9 +51,7 @@ func hooked(t *testing.T, script string) (h *Managed, n *notebook, calls string)
 func told(t *testing.T, path string) []manager.Change {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if strings.Contains(string(text), "sk-abc") {
 		t.Errorf("the program was told a secret: %s", text)
 	}

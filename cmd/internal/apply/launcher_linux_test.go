@@ -83,9 +83,7 @@ func faulty(t *testing.T, fault, step string) string {
 func noneLeft(t *testing.T, h *host, program string) {
 	t.Helper()
 	tree, err := h.fs.Tree(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, one := range tree {
 		if exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", one.PID)); exe == program {
 			t.Errorf("process %d is a launcher that is left", one.PID)
@@ -279,9 +277,7 @@ func slowly(e *Exec, pid int, _ func()) {
 func TestALauncherThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	h, err := newHost(testGrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h.self, h.launches = faulty(t, "stopped", stepStart), launcherLong
 	l := &launcher.Launch{Argv: []string{"/bin/true"}, Cwd: "/", Inherit: true, Env: []string{"LONG=" + strings.Repeat("x", 4<<20)}}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -346,21 +342,15 @@ func TestALauncherAtAnyInstant(t *testing.T) {
 func TestStopWaitsForAllThreads(t *testing.T) {
 	t.Parallel()
 	h, err := newHost(testGrace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Args = []string{"halfdead"}
 	ready, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	must(t, cmd.Start())
 	_, _ = ready.Read(make([]byte, 1))
 	found, err := h.fs.Find(cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &process{Process: journal.Process{PID: found.PID, Ticks: found.Ticks, Boot: h.boot}, known: map[int]uint64{found.PID: found.Ticks}, ended: make(chan struct{})}
 	go func() { _ = cmd.Wait(); p.state = cmd.ProcessState; close(p.ended) }()
 	if err := h.stop(p, netip.AddrPort{}, testGrace); err != nil || h.over(p) == "" {

@@ -295,15 +295,11 @@ func itself(config string) fakeState {
 func program(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join(t.TempDir(), "vllm")
 	if err := os.Link(self, path); err != nil {
 		data, err := os.ReadFile(self)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		must(t, os.WriteFile(path, data, 0o755))
 	}
 	return path
@@ -319,9 +315,7 @@ func stateOf(t *testing.T, at netip.AddrPort) fakeState {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: hang}
 	resp, err := client.Get("http://" + at.String() + "/fake")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	var s fakeState
 	must(t, json.NewDecoder(resp.Body).Decode(&s))

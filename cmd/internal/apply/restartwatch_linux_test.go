@@ -83,9 +83,7 @@ func TestWitness(t *testing.T) {
 				r.Within = 1200 * time.Millisecond
 			}
 			w, err := r.watchRestart(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer w.close()
 			err = watched(t.Context(), w, func() error {
 				for begun := shown.Load(); shown.Load() < begun+int64(c.during); {
@@ -121,9 +119,7 @@ func TestWitnessCallsOffWhatIsLate(t *testing.T) {
 			}))
 			defer server.Close()
 			w, err := Readiness{URL: server.URL, Within: hang, Answer: hang}.watchRestart(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer w.close()
 			ctx, stop := w.bounded(t.Context(), loop.Apply{Within: 400 * time.Millisecond})
 			defer stop()

@@ -20,9 +20,7 @@ func server(t *testing.T) serverdir.Identity {
 func open(t *testing.T, root string, id serverdir.Identity) *serverdir.Store {
 	t.Helper()
 	s, err := serverdir.OpenStore(root, id, "1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -37,9 +35,7 @@ func write(t *testing.T, s *serverdir.Store, list ...journal.Record) {
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	list, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out []string
 	for _, e := range list {
 		out = append(out, e.Name())
@@ -67,7 +63,5 @@ func onlyOwner(t *testing.T, dir string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }

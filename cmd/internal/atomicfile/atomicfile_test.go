@@ -29,9 +29,7 @@ func holds(t *testing.T, path, want string, beside ...string) {
 		t.Errorf("%s holds %q (%v), want %q", path, got, err, want)
 	}
 	list, err := os.ReadDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, e := range list {
 		if e.Name() != filepath.Base(path) && !slices.Contains(beside, e.Name()) {
 			t.Errorf("%s was left", e.Name())
@@ -215,9 +213,7 @@ func TestALinkToNothingYet(t *testing.T) {
 func TestAnOpenFileIsWrittenOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if _, err := f.WriteString("first "); err != nil {
 		t.Fatal(err)

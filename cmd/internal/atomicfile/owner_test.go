@@ -75,9 +75,7 @@ func TestOwner(t *testing.T) {
 			c.file = c.path
 		}
 		info, err := os.Lstat(c.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if stat := info.Sys().(*syscall.Stat_t); int(stat.Uid) != c.want || info.Mode() != 0o600 || c.want == user && stat.Gid != group {
 			t.Errorf("%s is of %d:%d with mode %v, want of %d", c.name, stat.Uid, stat.Gid, info.Mode(), c.want)
 		}
@@ -92,17 +90,13 @@ func TestOwnerOfANameThatChanged(t *testing.T) {
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "passwd")
 	path := filepath.Join(dir, "a")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	must(t, errors.Join(os.Chmod(dir, 0o777), os.WriteFile(other, nil, 0o600), os.Remove(path), os.Symlink(other, path)))
 	(&Owner{12345, 12345}).Take(f, path)
 	for _, name := range []string{other, path} {
 		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if uid := info.Sys().(*syscall.Stat_t).Uid; uid != 0 {
 			t.Errorf("%s is of %d", name, uid)
 		}

@@ -138,9 +138,7 @@ func checkHTML(t *testing.T, page string) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		switch v := token.(type) {
 		case xml.StartElement:
 			if !slices.Contains(elements, v.Name.Local) {

@@ -19,9 +19,7 @@ import (
 func TestReadRun(t *testing.T) {
 	s := tuned()
 	r, err := document.ReadRun([]byte(written(t, document.WriteRun, s)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Model != s.Target.Model || r.Server != s.Target.URL || !r.Started.Equal(s.Started) || r.Exit != s.Finished.ExitCode || r.Restarts != s.Finished.Restarts || len(r.Changes) != len(s.Iterations) {
 		t.Errorf("read back as %+v", r)
 	}

@@ -123,9 +123,7 @@ func TestStatisticalObjectOfNothing(t *testing.T) {
 // A run that is read back has the intervals and the score.
 func TestPilotedReadsBack(t *testing.T) {
 	r, err := document.ReadRun([]byte(written(t, document.WriteRun, piloted())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.Made != 2 || r.Within != 1 || !r.Low.OK || r.Low.V != .75 || r.High.V != .88 {
 		t.Errorf("score %d of %d, gain %v to %v", r.Within, r.Made, r.Low, r.High)
 	}

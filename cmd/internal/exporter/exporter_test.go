@@ -25,18 +25,12 @@ import (
 func replayed(t testing.TB, name string) engine.Diagnosis {
 	t.Helper()
 	file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "recordings", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	rec, err := session.OpenRecording(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	d, err := session.Replay(rec, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
@@ -46,20 +40,14 @@ func metrics(t *testing.T, e *Exporter) string {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done := make(chan error, 1)
 	go func() { done <- e.Serve(ctx, l) }()
 	response, err := http.Get("http://" + l.Addr().String() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -208,9 +196,7 @@ func TestADayLeavesNothingBehind(t *testing.T) {
 		size := func() (series int, heap uint64) {
 			synctest.Wait()
 			families, err := e.registry.Gather()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, f := range families {
 				series += len(f.Metric)
 			}
@@ -242,5 +228,13 @@ func BenchmarkScrape(b *testing.B) {
 		w := httptest.NewRecorder()
 		e.page(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		b.ReportMetric(float64(w.Body.Len()), "B/page")
+	}
+}
+
+// must ends a test that got an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -42,18 +42,12 @@ func workloadOf(t *testing.T, api http.Handler, name string) *Workload {
 	t.Cleanup(s.Close)
 	config := filepath.Join(t.TempDir(), "config")
 	text := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + s.URL + `"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"","namespace":"llm"}}]}`
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(config, []byte(text), 0o600))
 	t.Setenv("KUBECONFIG", config)
 	c, err := Connect("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w, err := c.Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -127,13 +121,9 @@ func TestRequestsGoToTheNewestPodThatIsReady(t *testing.T) {
 	}
 	w := a.workload(t, "deployment/vllm")
 	o, err := w.Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	pods, err := w.Pods(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var names []string
 	for i := range pods {
 		names = append(names, pods[i].Metadata.Name)
@@ -169,9 +159,7 @@ func TestTroubleOfPodsIsOneSentence(t *testing.T) {
 		"ready":         {ready, "", false},
 	} {
 		var p Pod
-		if err := json.Unmarshal([]byte(pod("p-1", "[]", c.status)), &p); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(pod("p-1", "[]", c.status)), &p))
 		got, hopeless := w.Trouble(t.Context(), &p)
 		if !strings.Contains(got, c.want) || c.want == "" && got != "" || hopeless != c.hopeless {
 			t.Errorf("%s: %q, hopeless %v, want %q", name, got, hopeless, c.want)
@@ -189,9 +177,7 @@ func TestPodsOfNobodyEnd(t *testing.T) {
 		`{"phase":"Running","conditions":[{"type":"DisruptionTarget","status":"True","message":"drained by x"}]}`: "it is being deleted: drained by x",
 	} {
 		var p Pod
-		if err := json.Unmarshal([]byte(pod("p-1", "[]", status)), &p); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(pod("p-1", "[]", status)), &p))
 		p.Metadata.OwnerReferences = nil
 		if strings.HasPrefix(want, "it is being") {
 			p.Metadata.DeletionTimestamp = &p.Metadata.CreationTimestamp
@@ -268,9 +254,7 @@ func TestOwnersOfObjects(t *testing.T) {
 		`{"metadata":{"ownerReferences":[{"kind":"Application","name":"chat"}],"labels":{"helm.sh/chart":"x"}}}`:                                  "",
 	} {
 		var o Object
-		if err := json.Unmarshal([]byte(text), &o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(text), &o))
 		if got := o.Owner(); !strings.Contains(got, want) || want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
@@ -289,9 +273,7 @@ func TestRolledOut(t *testing.T) {
 		`{"metadata":{"generation":3},"spec":{"replicas":2},"status":{"observedGeneration":3,"replicas":2,"readyReplicas":2,"updatedReplicas":1,"availableReplicas":2,"currentRevision":"a","updateRevision":"b"}}`: false,
 	} {
 		var o Object
-		if err := json.Unmarshal([]byte(text), &o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(text), &o))
 		if got := o.Rolled(); got != want {
 			t.Errorf("%s: %v, want %v", text, got, want)
 		}
@@ -309,9 +291,7 @@ contexts: [{name: hostile, context: {cluster: c, user: u}}]
 clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
 users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [%q], interactiveMode: Never}}}]
 `, ran)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	t.Setenv("KUBECONFIG", file)
 	c, err := Connect("")
 	if err != nil || c.Context != "hostile" {
@@ -319,5 +299,13 @@ users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, com
 	}
 	if _, err := os.Stat(ran); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the program for credentials ran: %v", err)
+	}
+}
+
+// must ends a test that got an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

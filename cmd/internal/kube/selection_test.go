@@ -41,13 +41,9 @@ func TestReplicas(t *testing.T) {
 		"app=vllm":        "a-1 deployment/vllm vllm; alone-4  vllm; b-2 deployment/vllm vllm; ",
 	} {
 		s, err := a.workload(t, "deployment/vllm").Select(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		list, err := s.Replicas(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := ""
 		for i := range list {
 			r := &list[i]

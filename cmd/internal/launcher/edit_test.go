@@ -63,9 +63,7 @@ func TestLaunchWith(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if diff := cmp.Diff(c.argvTo, got.Argv); diff != "" {
 				t.Errorf("command (-want +got):\n%s", diff)
 			}

@@ -19,9 +19,7 @@ func TestFilesThatAreNone(t *testing.T) {
 	path := filepath.Join(dir, "server.yaml")
 	must(t, os.WriteFile(path, []byte("port: 1\n"), 0o600))
 	f, err := ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	replaced := map[string]func() error{
 		"a FIFO":    func() error { return syscall.Mkfifo(path, 0o600) },
 		"a device":  func() error { return os.Symlink("/dev/zero", path) },

@@ -278,9 +278,7 @@ func TestGPUsOfAFleet(t *testing.T) {
 		gpus: model.Vector{gpus("four:1", 4), gpus("one:1", 1), gpus("ranks:1", 4), {Metric: model.Metric{"Hostname": "host", "modelName": h100}, Value: 8}},
 	}
 	list, _, err := f.read(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ideal := map[string]float64{}
 	var got []string
 	for i := range list {
@@ -344,9 +342,7 @@ func TestAReadingNeedsNoNamesOfGPUs(t *testing.T) {
 func TestFleetOfSeveralEngines(t *testing.T) {
 	f := fake{servers: []string{"sglang:1", "vllm:1"}}
 	list, _, err := f.read(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for i := range list {
 		d := &list[i].Diagnosis
@@ -440,9 +436,7 @@ func TestHalfOfTheSeriesAreMissing(t *testing.T) {
 		return instance == "gpu-01:8000" && (strings.Contains(series, "tokens") || strings.Contains(series, "running")) || instance == "gpu-02:8000" && series != "up"
 	}}
 	list, _, err := f.read(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := map[string]engine.Outcome{}
 	for i := range list {
 		got[list[i].Name] = list[i].Outcome
@@ -466,5 +460,13 @@ func TestAHostileLabelIsData(t *testing.T) {
 		if diff := cmp.Diff(want, strings.Split(string(out), "\x00")); err != nil || diff != "" {
 			t.Errorf("%s (-want +got):\n%s%v", list[0].Command, diff, err)
 		}
+	}
+}
+
+// must ends a test that got an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

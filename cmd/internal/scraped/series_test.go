@@ -57,9 +57,7 @@ func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
 			continue
 		}
 		whole, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want, ok := replayed(t, bytes.NewReader(whole))
 		if !ok {
 			continue // of a session without a diagnosis
@@ -82,20 +80,14 @@ func TestTheSeriesOfADiagnosisAreEnough(t *testing.T) {
 func thinned(t *testing.T, whole io.Reader, keep func(line string) bool) io.Reader {
 	t.Helper()
 	z, err := gzip.NewReader(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b bytes.Buffer
 	out, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	decoder, encoder := json.NewDecoder(z), json.NewEncoder(out)
 	for decoder.More() {
 		var line, poll map[string]json.RawMessage
-		if err := decoder.Decode(&line); err != nil {
-			t.Fatal(err)
-		}
+		must(t, decoder.Decode(&line))
 		var body string
 		var some strings.Builder
 		if json.Unmarshal(line["poll"], &poll) == nil && json.Unmarshal(poll["body"], &body) == nil {
@@ -107,13 +99,9 @@ func thinned(t *testing.T, whole io.Reader, keep func(line string) bool) io.Read
 			poll["body"] = encoded(t, some.String())
 			line["poll"] = encoded(t, poll)
 		}
-		if err := encoder.Encode(line); err != nil {
-			t.Fatal(err)
-		}
+		must(t, encoder.Encode(line))
 	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, out.Close())
 	return &b
 }
 
@@ -125,21 +113,15 @@ func replayed(t *testing.T, r io.Reader) (text string, ok bool) {
 		return "", false
 	}
 	d, err := session.Replay(recording, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b strings.Builder
-	if err := document.WriteDiagnosis(&b, &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, document.WriteDiagnosis(&b, &d))
 	return b.String(), true
 }
 
 func encoded(t *testing.T, v any) json.RawMessage {
 	t.Helper()
 	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return text
 }

@@ -36,9 +36,7 @@ func server(t *testing.T) Identity {
 func open(t *testing.T, root string, id Identity) *Store {
 	t.Helper()
 	s, err := OpenStore(root, id, "1.2.3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -55,16 +53,12 @@ func TestRunIsWrittenDownAndTidied(t *testing.T) {
 	s := open(t, root, id)
 	launch := &launcher.Launch{Argv: []string{"vllm", "serve"}, Env: []string{"VLLM_API_KEY=secret"}, Files: []launcher.File{{Path: "/etc/c.yaml", Mode: 0o644, Data: []byte{0, 255, '\n'}, Time: time.Unix(1, 2).UTC()}}}
 	name, err := s.Keep(launch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if again, err := s.Keep(launch); err != nil || again != name {
 		t.Errorf("the same launch again: %q, %v, want %q", again, err, name)
 	}
 	read, err := ReadLaunch(s.dir, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if d := cmp.Diff(launch, read); d != "" {
 		t.Errorf("-kept +read:\n%s", d)
 	}
@@ -76,9 +70,7 @@ func TestRunIsWrittenDownAndTidied(t *testing.T) {
 	}
 	must(t, s.Close())
 	records, err := Records(s.Dir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(records) != 2 || records[0].Version != "1.2.3" || records[1].Seq != 2 || records[1].Run != s.Run() || records[0].Time.IsZero() {
 		t.Errorf("records: %+v", records)
 	}
@@ -106,17 +98,13 @@ func onlyOwner(t *testing.T, dir string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	list, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out []string
 	for _, e := range list {
 		out = append(out, e.Name())
@@ -128,9 +116,7 @@ func TestCutOffRunIsNotRunOver(t *testing.T) {
 	root, id := t.TempDir(), server(t)
 	s := open(t, root, id)
 	name, err := s.Keep(&launcher.Launch{Argv: []string{"a"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(t, s, journal.Record{Kind: journal.Begin, Launch: name}, journal.Record{Kind: journal.Intent, Changes: []engine.Change{{Flag: "--a", To: "1"}}})
 	if err := s.End(0, ""); err == nil {
 		t.Error("a run with a change under way was ended")
@@ -146,9 +132,7 @@ func TestCutOffRunIsNotRunOver(t *testing.T) {
 	}
 	// The refusal leaves the lock and the launch.
 	again, err := OpenUnfinished(cut.Dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer again.Close()
 	if _, err := ReadLaunch(again.dir, name); err != nil {
 		t.Error(err)
@@ -165,17 +149,13 @@ func TestTornRecordIsSetAside(t *testing.T) {
 	_ = s.Close()
 	path := filepath.Join(s.Dir(), journalName)
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const torn = `{"schema":"rooftop.journal/v1","seq":3,"ki`
 	must(t, os.WriteFile(path, append(whole, torn...), 0o600))
 	again := open(t, root, id)
 	write(t, again, journal.Record{Kind: journal.Begin})
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if f := journal.Decode(data); len(f.Records) != 3 || f.Records[2].Seq != 3 || len(f.Torn)+len(f.Damaged) != 0 {
 		t.Errorf("journal reads as %+v", f)
 	}
@@ -413,9 +393,7 @@ func TestRecorderAndPast(t *testing.T) {
 		t.Error(r.Err())
 	}
 	got, err := s.Past()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := Past{Repeats: []float64{math.Log(1.1)}} // no output after a start is no repeat
 	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -549,17 +527,13 @@ func TestARemovedJournalIsWrittenAgain(t *testing.T) {
 	root := t.TempDir()
 	s := open(t, filepath.Join(root, "rooftop", "servers"), server(t))
 	kept, err := s.Keep(&launcher.Launch{Argv: []string{"vllm", "serve"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(t, s, journal.Record{Kind: journal.Begin, Launch: kept}, journal.Record{Kind: journal.Intent})
 	for _, remove := range []string{"rooftop", s.Dir()[len(root):], s.Dir()[len(root):] + "/journal.jsonl"} {
 		must(t, os.RemoveAll(filepath.Join(root, remove)))
 		before := s.State().Seq
 		next, err := s.Keep(&launcher.Launch{Argv: []string{"vllm", "serve", remove}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		write(t, s, journal.Record{Kind: journal.Started, Launch: next})
 		f, err := readFile(s.Dir(), journalName)
 		if err != nil || len(f.Records) != before+1 || !cmp.Equal(journal.Reduce(f.Records), s.State()) {

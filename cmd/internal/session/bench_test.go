@@ -16,9 +16,7 @@ import (
 func BenchmarkPoll(b *testing.B) {
 	body := loadedPage(b)
 	a, err := NewAnalysis(Header{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	at := time.Duration(0)
@@ -35,17 +33,11 @@ func BenchmarkPoll(b *testing.B) {
 func loadedPage(b *testing.B) string {
 	b.Helper()
 	f, err := os.Open(filepath.Join("..", "..", "..", "collect", "vllm", "testdata", "vllm-0.32.0-cpu-loaded.txt.gz"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	defer func() { _ = f.Close() }()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	page, err := io.ReadAll(z)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return string(page)
 }

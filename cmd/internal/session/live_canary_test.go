@@ -107,13 +107,9 @@ func replays(t *testing.T, rec *Recorder, file *bytes.Buffer) *script {
 	t.Helper()
 	must(t, rec.Close())
 	read, err := OpenRecording(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := newPlayback(read, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	out := new(script)
 	out.inputs = []string{"Begin"} // which newPlayback passed
 	for p.loop = out; !p.finished; {

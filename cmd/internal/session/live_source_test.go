@@ -94,9 +94,7 @@ func TestLiveADeadServerIsAskedLessOften(t *testing.T) {
 				t.Errorf("%d polls in the 2 s after it came back", n)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	})
 }
 
@@ -149,9 +147,7 @@ func TestLiveALoopThatStallsLosesTheOldestPolls(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			close(block)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		missed := 0
 		for _, s := range scripted.polls {
 			missed += s.Missed

@@ -30,9 +30,7 @@ func TestLivePollsAndPublishes(t *testing.T) {
 				t.Errorf("after 5 s the snapshot is %+v", got)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if want := []string{"Begin", "Attached", "quit"}; !slices.Equal(scripted.events(), want) {
 			t.Errorf("heard %q, want %q", scripted.events(), want)
 		}
@@ -193,9 +191,7 @@ func TestLivePauseStopsReading(t *testing.T) {
 				t.Errorf("%d ticks missed: a pause is none", last.Missed)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	})
 }
 
@@ -234,9 +230,7 @@ func TestLiveCommandFlood(t *testing.T) {
 			}
 			close(block)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		skips := 0
 		for _, w := range scripted.inputs {
 			if w == "skip" {
@@ -271,9 +265,7 @@ func TestLiveExport(t *testing.T) {
 			}
 			pass(4 * time.Second)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := []string{"Begin", "Attached", "Noted: report written: report.md, report.json", "Noted: no report was written: no space left on device", "quit"}
 		if diff := cmp.Diff(want, scripted.events()); diff != "" {
 			t.Errorf("heard (-want +got):\n%s", diff)

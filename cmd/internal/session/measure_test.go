@@ -106,9 +106,7 @@ func measure(ctx context.Context, t *testing.T, p Plan) engine.Diagnosis {
 	}
 	p.Version = "test"
 	d, err := Measure(ctx, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return d
 }
 
@@ -213,17 +211,13 @@ func TestReplayIsTheSameByteForByte(t *testing.T) {
 		must(t, rec.Close())
 		whole := file.Bytes()
 		again, err := replayBytes(whole)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(diagnosed(t, &live), diagnosed(t, &again)); diff != "" {
 			t.Errorf("replay differs (-live +replay):\n%s", diff)
 		}
 		// A truncated recording is diagnosed up to its end.
 		cut, err := replayBytes(whole[:len(whole)/2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if !strings.Contains(strings.Join(cut.Notes, " "), "cut off") {
 			t.Errorf("notes %q of a recording that was cut off", cut.Notes)
 		}
@@ -258,9 +252,7 @@ func TestHealthIsReadOnceAWindowBetweenPages(t *testing.T) {
 		}
 		must(t, rec.Close())
 		again, err := replayBytes(file.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if diff := cmp.Diff(diagnosed(t, &d), diagnosed(t, &again)); diff != "" {
 			t.Errorf("replay differs (-live +replay):\n%s", diff)
 		}
@@ -354,15 +346,11 @@ func everyLine() []byte {
 // TestEveryInputIsRecorded checks that every input of the loop is read back unchanged.
 func TestEveryInputIsRecorded(t *testing.T) {
 	rec, err := OpenRecording(bytes.NewReader(everyLine()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []loop.Input
 	for at := time.Duration(1) + time.Second; ; at += time.Second {
 		l, err := rec.next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if l.time() != at {
 			t.Errorf("line %+v at %v, want %v", l, l.time(), at)
 		}
@@ -370,9 +358,7 @@ func TestEveryInputIsRecorded(t *testing.T) {
 			break
 		}
 		in, err := l.input()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		switch in := in.(type) {
 		case nil: // the poll, which needs a parser
 		case loop.Attached:

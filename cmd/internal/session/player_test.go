@@ -61,9 +61,7 @@ func watched(t *testing.T, d time.Duration) []byte {
 func open(t *testing.T, file []byte) *Recording {
 	t.Helper()
 	rec, err := OpenRecording(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return rec
 }
 
@@ -77,9 +75,7 @@ type playing struct {
 func play(t *testing.T, file []byte) *playing {
 	t.Helper()
 	p, err := NewPlayer(open(t, file), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &playing{p, t, make(chan error, 1)}
 	go func() { w.done <- p.Run(t.Context()) }()
 	synctest.Wait()
@@ -200,9 +196,7 @@ func TestPlayerShowsWhatWasLive(t *testing.T) {
 func TestPlayerSaysThatARecordingCannotBeChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := NewPlayer(open(t, measured(t, 10*time.Second)), "test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if p.Export() {
 			t.Error("a player without an export takes none")
 		}
@@ -262,13 +256,9 @@ func TestPlayerOfARecordingThatWasCutOff(t *testing.T) {
 func TestPlayerOfAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec, err := OpenRecording(bufio.NewReader(bytes.NewReader(measured(t, 30*time.Second))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p, err := NewPlayer(rec, "test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		done := make(chan error, 1)
 		go func() { done <- p.Run(t.Context()) }()
 		p.Seek(time.Hour)
@@ -285,9 +275,7 @@ func TestReplayOfALiveSessionDiagnosesItsLastRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := watched(t, 60*time.Second)
 		d, err := replayBytes(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		notes := strings.Join(d.Notes, "; ")
 		if !strings.Contains(notes, "read the server's settings 2 times") {
 			t.Errorf("notes %q", notes)
@@ -299,9 +287,7 @@ func TestReplayOfALiveSessionDiagnosesItsLastRun(t *testing.T) {
 			t.Errorf("slots %+v, want those of the last run", d.Facts.MaxNumSeqs)
 		}
 		cut, err := replayBytes(file[:len(file)/3])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if notes := strings.Join(cut.Notes, "; "); !strings.Contains(notes, noteCutOff) || cut.Facts.MaxNumSeqs.Value != 4 {
 			t.Errorf("cut off: notes %q, slots %+v", notes, cut.Facts.MaxNumSeqs)
 		}

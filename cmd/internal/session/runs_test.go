@@ -54,25 +54,17 @@ func loadRun(t *testing.T, name string) recorded {
 	}
 	defer func() { _ = f.Close() }()
 	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	index := map[string]int{}
 	for i, h := range rows[0] {
 		index[h] = i
 	}
 	command, err := os.ReadFile(filepath.Join(dir, "vllm_command.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	config, err := os.ReadFile(filepath.Join(dir, "config.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := launch.ParseCommand(string(command), nil, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	model, _, _ := l.Model()
 	run := recorded{inputs: facts.Inputs{
 		Flags:       facts.Given{GPU: "B200"},
@@ -111,9 +103,7 @@ func servePage(row []string, index map[string]int, model string) string {
 func diagnoseRun(t *testing.T, run recorded, from, to, pollsPerRow int) engine.Diagnosis {
 	t.Helper()
 	a, err := NewAnalysis(Header{Inputs: run.inputs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	step := time.Second / time.Duration(pollsPerRow)
 	at := time.Duration(0)
 	for _, page := range run.pages[from:to] {

@@ -207,9 +207,7 @@ func (w *walk) replays() {
 		return
 	}
 	rec, err := session.OpenRecording(bytes.NewReader(w.file.Bytes()))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	var again []string
 	if err := session.Snapshots(rec, "test", func(s *loop.Snapshot) bool { again = append(again, digest(s)); return true }); err != nil {
 		w.t.Fatal(err)

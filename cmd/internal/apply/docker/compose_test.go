@@ -120,9 +120,7 @@ func (f *fakeCompose) by(t *testing.T, recovers bool) *service {
 func (f *fakeCompose) state(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	info, _ := os.Stat(f.path)
 	beside, _ := filepath.Glob(filepath.Join(filepath.Dir(f.path), ".*"))
 	return fmt.Sprintf("%s%v %d beside, runs %v", text, info.Mode(), len(beside), f.all["vllm-0"].Config.Cmd)

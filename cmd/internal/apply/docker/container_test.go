@@ -29,9 +29,7 @@ const found = `{"Id":"aaaaaaaaaaaaaaaa","Name":"/vllm-0","Image":"sha256:1","Sta
 // does not know too.
 func TestAgain(t *testing.T) {
 	c, err := parse([]byte(found))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	request, further := c.again(c.Config.Image, []string{"vllm", "serve", "m", "--max-num-seqs", "8"}, c.Config.Env)
 	got, err := json.Marshal(map[string]any{"request": request, "further": further})
 	const want = `{"further":{"back":{}},"request":{"Cmd":["m","--max-num-seqs","8"],"Entrypoint":["vllm","serve"],"Env":["PATH=/bin","VLLM_LOGGING_LEVEL=INFO"],"Future":{"b":[1,2.50]},` +
@@ -165,9 +163,7 @@ func (f *fake) String() string {
 func (f *fake) by(t *testing.T) *Container {
 	t.Helper()
 	was, err := parse([]byte(found))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	known := &launcher.Container{Name: "vllm-0"}
 	c := Known(&launcher.Launch{Container: known}).(*Container)
 	c.daemon.client.Transport = f
@@ -251,9 +247,7 @@ func TestKeep(t *testing.T) {
 	f := newFake()
 	c := f.by(t)
 	for _, err := range []error{c.Make(t.Context(), change), c.Keep(t.Context()), c.Keep(t.Context())} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	const kept = "vllm-0=trial1,true,always"
 	if f.String() != kept {
@@ -357,9 +351,7 @@ func TestRefused(t *testing.T) {
 		`"io.kubernetes.pod.name":"vllm-7d9","io.kubernetes.pod.namespace":"inference"`: "the pod inference/vllm-7d9",
 	} {
 		was, err := parse([]byte(strings.Replace(found, `"team":"a"`, edit, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if refused := newFake().by(t).changeable(t.Context(), was); (refused != nil) != (want != "") || want != "" && !strings.Contains(refused.Error(), want) {
 			t.Errorf("%s: %v", edit, refused)
 		}

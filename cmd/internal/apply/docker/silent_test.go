@@ -16,9 +16,7 @@ import (
 func TestDockerIsSilent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "docker.sock")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer listener.Close()
 	usual := answerWithin
 	t.Cleanup(func() { answerWithin = usual })

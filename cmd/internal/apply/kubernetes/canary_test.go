@@ -174,22 +174,16 @@ func clusterAt(t *testing.T, api http.Handler) *kube.Workload {
 	}
 	t.Setenv("KUBECONFIG", config)
 	connected, err := kube.Connect("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at, err := connected.Parse("deployment/vllm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return at
 }
 
 func newRun(t *testing.T, at *kube.Workload) *Workload {
 	t.Helper()
 	w, err := New(t.Context(), at, time.Minute, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(w.Close)
 	return w
 }
@@ -211,9 +205,7 @@ func TestCanaryPodIsOneMoreOfTheSame(t *testing.T) {
 	}
 	before := string(text(c.objects[vllmPath]))
 	copied, err := w.Beside(t.Context(), moreSlots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var pod struct {
 		Metadata struct {
 			Name                string
@@ -369,9 +361,7 @@ func TestCanaryPodsEndWithTheComparison(t *testing.T) {
 		c, at := newCluster(t)
 		w := newRun(t, at)
 		copied, err := w.Beside(t.Context(), moreSlots)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		change(c, namespace+"pods/"+c.canaries()[0]["metadata"].(object)["name"].(string))
 		if err := copied.Ended(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q: %v", want, err)

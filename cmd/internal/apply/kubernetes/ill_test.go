@@ -178,13 +178,9 @@ func TestARunEndsWithItsTrial(t *testing.T) {
 	w := newRun(t, clusterAt(t, &ill{cluster: c, patches: usually}))
 	before := string(text(c.objects[vllmPath]))
 	o, err := w.at.Read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	target, err := w.target(moreSlots.All)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	must(t, w.set(t.Context(), o, target))
 	c.mu.Lock()
 	delete(c.objects, vllmPath)
