@@ -7,15 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -26,6 +23,44 @@ import (
 
 // boxed is a server that Docker runs.
 type boxed struct{ *service }
+
+func (b boxed) state() any { return b.inspect() }
+
+func (b boxed) keeps(before, after any) bool {
+	was, is := before.(map[string]any), after.(map[string]any)
+	return command(was) != command(is) && cmp.Equal(settled(was), settled(is))
+}
+
+// composed is a server that a service of Docker Compose makes.
+type composed struct{ boxed }
+
+// composeState is a Compose file, the number of files beside it, and the command line that runs.
+type composeState struct {
+	File   string
+	Beside int
+	Argv   string
+}
+
+// state checks that the container runs what the file says.
+func (c composed) state() any {
+	c.t.Helper()
+	text, err := os.ReadFile(c.file())
+	files, errDir := os.ReadDir(filepath.Dir(c.file()))
+	if err = errors.Join(err, errDir); err != nil {
+		c.t.Fatal(err)
+	}
+	if said := c.output("docker-compose", "--file", c.file(), "up", "--detach", "--dry-run"); strings.Contains(said, "Recreate") {
+		c.t.Errorf("the container is not as the file says: %s", said)
+	}
+	return composeState{string(text), len(files) - 1, command(c.inspect())}
+}
+
+func (c composed) keeps(before, after any) bool {
+	was, is := before.(composeState), after.(composeState)
+	_, rest, _ := strings.Cut(is.Argv, "--max-num-seqs ")
+	slots, _, _ := strings.Cut(rest, " ")
+	return slots != "4" && is.File == strings.Replace(was.File, `"4" # too few`, `"`+slots+`" # too few`, 1) && is.Beside == 0
+}
 
 // serveScript starts a server as an entrypoint does. One above port 9000 does not start with a change, and one
 // above 7000 is slow with it.
@@ -93,93 +128,18 @@ services:
 `
 
 // compose runs a server that a service of Docker Compose makes.
-func (m *machine) compose(t *testing.T, port int) boxed {
+func (m *machine) compose(t *testing.T, port int) composed {
 	t.Helper()
-	b := boxed{&service{machine: m, t: t, port: port}}
-	text := strings.NewReplacer("NAME", b.name(), "BINARY", m.binary, "SHARED", filepath.Join(m.dir, "shared"), "MODEL", simModel, "PORT", strconv.Itoa(port)).Replace(composeText)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(b.composeFile()), 0o755), os.WriteFile(b.composeFile(), []byte(text), 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	b.output("docker-compose", "--file", b.composeFile(), "up", "--detach")
-	b.load(12, "64", "32-64")
-	return b
+	c := composed{boxed{&service{machine: m, t: t, port: port}}}
+	text := strings.NewReplacer("NAME", c.name(), "BINARY", m.binary, "SHARED", filepath.Join(m.dir, "shared"), "MODEL", simModel, "PORT", strconv.Itoa(port)).Replace(composeText)
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(c.file()), 0o755), os.WriteFile(c.file(), []byte(text), 0o644)))
+	c.output("docker-compose", "--file", c.file(), "up", "--detach")
+	c.load(12, "64", "32-64")
+	return c
 }
 
-func (b boxed) composeFile() string {
-	return filepath.Join(b.dir, "shared", b.name()+".compose", "compose.yaml")
-}
-
-// composed is the Compose file, the files beside it, and the command line of the container, which has to be what
-// the file says.
-func (b boxed) composed() (file string, beside int, argv string) {
-	b.t.Helper()
-	text, err := os.ReadFile(b.composeFile())
-	files, errDir := os.ReadDir(filepath.Dir(b.composeFile()))
-	if err = errors.Join(err, errDir); err != nil {
-		b.t.Fatal(err)
-	}
-	said := b.output("docker-compose", "--file", b.composeFile(), "up", "--detach", "--dry-run")
-	if strings.Contains(said, "Recreate") {
-		b.t.Errorf("the container is not as the file says: %s", said)
-	}
-	return string(text), len(files) - 1, command(b.inspect())
-}
-
-func (m *machine) testCompose(t *testing.T) {
-	t.Run("compose", func(t *testing.T) {
-		t.Parallel()
-		if os.Getenv("ROOFTOP_E2E_COMPOSE") == "" {
-			t.Skip("NOT CHECKED: Docker Compose: .ci/install-compose builds it")
-		}
-		t.Run("kept", func(t *testing.T) {
-			t.Parallel()
-			b := m.compose(t, 8051)
-			before, _, _ := b.composed()
-			out, _ := b.tune().Output()
-			after, beside, argv := b.composed()
-			var slots string
-			if _, rest, found := strings.Cut(argv, "--max-num-seqs "); found {
-				slots, _, _ = strings.Cut(rest, " ")
-			}
-			if want := strings.Replace(before, `"4" # too few`, `"`+slots+`" # too few`, 1); slots == "4" || after != want || beside > 0 {
-				t.Errorf("it runs %s, with %d files beside\n%s\n%s", argv, beside, cmp.Diff(want, after), told(eventsOf(t, out)))
-			}
-			t.Logf("kept %s", argv)
-		})
-		for i, end := range []string{"does not start", "interrupted", "killed", "killed later"} {
-			t.Run(end, func(t *testing.T) {
-				t.Parallel()
-				b := m.compose(t, map[bool]int{true: 9051, false: 8052 + i}[i == 0])
-				was, _, argv := b.composed()
-				tune := b.tune()
-				switch end {
-				case "does not start":
-					out, _ := tune.Output()
-					if said := told(ofType(eventsOf(t, out), "error")); !strings.Contains(said, "ValueError: 100% of the memory is taken") {
-						t.Errorf("no reason why it does not start:\n%s", told(eventsOf(t, out)))
-					}
-				case "interrupted":
-					cmd, events := untilEvent(t, tune, "server-up")
-					b.output("pkill", "-INT", "-f", "tune .*"+b.url())
-					_, _ = io.Copy(io.Discard, events)
-					_ = cmd.Wait()
-				default:
-					cmd, _ := untilEvent(t, tune, map[bool]string{true: "applying", false: "server-up"}[end == "killed"])
-					after := time.Duration(rand.N(int64(2 * time.Second)))
-					time.Sleep(after)
-					b.output("pkill", "-KILL", "-f", "tune .*"+b.url())
-					_ = cmd.Wait()
-					if out, err := b.rooftop("recover", "--yes").CombinedOutput(); err != nil {
-						t.Errorf("killed %v after %q: recover: %v\n%s", after, end, err, out)
-					}
-				}
-				now, beside, runs := b.composed()
-				if now != was || runs != argv || beside > 0 {
-					t.Errorf("it is not as before: it runs %s, with %d files beside\n%s", runs, beside, cmp.Diff(was, now))
-				}
-			})
-		}
-	})
+func (c composed) file() string {
+	return filepath.Join(c.dir, "shared", c.name()+".compose", "compose.yaml")
 }
 
 // inspect describes the container without what a start changes.
@@ -191,9 +151,7 @@ func (b boxed) inspect() map[string]any {
 		}
 	}
 	var all []map[string]any
-	if err := json.Unmarshal([]byte(b.docker("inspect", b.name())), &all); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, json.Unmarshal([]byte(b.docker("inspect", b.name())), &all))
 	one := all[0]
 	delete(one, "State")
 	settings := one["NetworkSettings"].(map[string]any)
@@ -257,75 +215,25 @@ func TestE2EContainer(t *testing.T) {
 			t.Parallel()
 			port := 8001
 			if own {
-				port = 8002
+				port = 8003
 			}
 			b := m.container(t, port, own)
-			before := b.inspect()
-			var said bytes.Buffer
-			cmd := b.tune()
-			cmd.Stderr = &said
-			out, err := cmd.Output()
-			events := eventsOf(t, out)
-			if code := cmd.ProcessState.ExitCode(); code != 0 && code != 3 {
-				t.Fatalf("%v: %s\n%s", err, said.String(), told(events))
-			}
-			after := b.inspect()
-			if len(ofType(events, "kept")) == 0 || command(after) == command(before) || !strings.HasSuffix(command(after), `$m "%i"]`) {
-				t.Errorf("it runs %s\n%s", command(after), told(events))
-			}
-			t.Logf("kept %s", command(after))
-			if diff := cmp.Diff(settled(before), settled(after)); diff != "" {
-				t.Errorf("more than its command line differs:\n%s", diff)
+			testKept(t, b)
+			if runs := command(b.inspect()); !strings.HasSuffix(runs, `$m "%i"]`) {
+				t.Errorf("it runs %s", runs)
 			}
 		})
 	}
-	t.Run("does not start", func(t *testing.T) {
+	testPutBack(t, func(t *testing.T, _, port int) managed { return m.container(t, port, false) })
+	t.Run("compose", func(t *testing.T) {
 		t.Parallel()
-		b := m.container(t, 9001, false)
-		before := b.inspect()
-		out, _ := b.tune().Output()
-		events := eventsOf(t, out)
-		if said := told(ofType(events, "error")); !strings.Contains(said, "ValueError: 100% of the memory is taken") {
-			t.Errorf("no reason why it does not start:\n%s", told(events))
+		if os.Getenv("ROOFTOP_E2E_COMPOSE") == "" {
+			t.Skip("NOT CHECKED: Docker Compose: .ci/install-compose builds it")
 		}
-		if diff := cmp.Diff(before, b.inspect()); diff != "" {
-			t.Errorf("it is not as before:\n%s", diff)
-		}
-	})
-	t.Run("interrupted", func(t *testing.T) {
-		t.Parallel()
-		b := m.container(t, 8003, false)
-		before := b.inspect()
-		cmd, events := b.until("server-up")
-		b.output("pkill", "-INT", "-f", "tune .*"+b.url())
-		_, _ = io.Copy(io.Discard, events)
-		_ = cmd.Wait()
-		if diff := cmp.Diff(before, b.inspect()); diff != "" {
-			t.Errorf("it is not as before:\n%s", diff)
-		}
-	})
-	m.testCompose(t)
-	kills, _ := strconv.Atoi(os.Getenv("ROOFTOP_E2E_KILLS"))
-	for i := range max(kills, 4) {
-		t.Run(fmt.Sprintf("killed %d", i), func(t *testing.T) {
+		t.Run("kept", func(t *testing.T) {
 			t.Parallel()
-			b := m.container(t, 8100+i, false)
-			before := b.inspect()
-			cmd, _ := b.until("applying")
-			after := time.Duration(rand.N(int64(20 * time.Second)))
-			if i%2 == 0 {
-				after /= 20 // while it is being changed
-			}
-			time.Sleep(after)
-			b.output("pkill", "-KILL", "-f", "tune .*"+b.url())
-			_ = cmd.Wait()
-			if out, err := b.rooftop("recover", "--yes").CombinedOutput(); err != nil {
-				t.Errorf("killed %v after its first change began: recover: %v\n%s", after, err, out)
-			}
-			now := b.inspect()
-			if diff := cmp.Diff(before, now); diff != "" && (command(now) == command(before) || cmp.Diff(settled(before), settled(now)) != "") {
-				t.Errorf("killed %v after its first change began: it is not as before:\n%s", after, diff)
-			}
+			testKept(t, m.compose(t, 8051))
 		})
-	}
+		testPutBack(t, func(t *testing.T, _, port int) managed { return m.compose(t, port+50) })
+	})
 }

@@ -18,7 +18,7 @@ func (c cluster) testScaled(t *testing.T) {
 		const scalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 		d.request(t, "POST", scalers, "application/json", `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","metadata":{"name":"vllm-hpa"},"spec":{"minReplicas":1,"maxReplicas":3,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"vllm-hpa"}}}`)
 		t.Cleanup(func() { d.request(t, "DELETE", scalers+"/vllm-hpa", "application/json", "") })
-		cmd, rest := d.until("server-up")
+		cmd, rest := untilEvent(t, d.tune(), "server-up")
 		events := follow(rest)
 		d.request(t, "PATCH", d.path(), "application/merge-patch+json", `{"spec":{"replicas":2}}`)
 		const said = "deployment/vllm-hpa was scaled from 1 to 2 pods: the pod that is measured gets another share of the traffic; the HorizontalPodAutoscaler vllm-hpa scales it"

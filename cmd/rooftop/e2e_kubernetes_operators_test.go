@@ -54,9 +54,7 @@ func (c cluster) operate(t *testing.T, kind, name, spec, container, labels strin
 	made := c.create(t, "Deployment", name, 8000, 1, "10m")
 	as := made.container(made.object())
 	launch, err := json.Marshal(map[string]any{"command": as["command"], "args": as["args"]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	made.request(t, "PATCH", made.path(), "application/json-patch+json", `[{"op":"replace","path":"/spec/template/spec/containers/0/name","value":"`+container+`"},{"op":"add","path":"/spec/template/metadata/labels","value":{"app":"`+name+`",`+labels+`}}]`)
 	d := &deployed{c, t, kind, name}
 	text := fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "metadata": {"name": %q, "annotations": {"note": "<&>"}}, "spec": %s}`,
@@ -149,7 +147,7 @@ func (c cluster) testOperators(t *testing.T) {
 		d := c.operate(t, "LeaderWorkerSet", "group", `{"replicas": 1, "leaderWorkerTemplate": {"size": 1, "leaderTemplate": {"spec": {"containers": [{"name": "vllm", LAUNCH}]}}, "workerTemplate": {"spec": {"containers": []}}}}`,
 			"vllm", `"leaderworkerset.sigs.k8s.io/name":"group","leaderworkerset.sigs.k8s.io/worker-index":"0"`)
 		before := d.stated()
-		cmd, events := d.until("server-up")
+		cmd, events := untilEvent(t, d.tune(), "server-up")
 		if now := d.stated(); cmp.Equal(argsIn(before["spec"]), argsIn(now["spec"])) {
 			t.Errorf("it starts %v", argsIn(now["spec"]))
 		}

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -96,9 +94,7 @@ func (d *deployed) offer(script, processes string) {
 	load := d.command("KUBECONFIG="+filepath.Join(d.dir, "kubeconfig"), "sh", "-c", script, "load-of-"+d.name+"-")
 	var said bytes.Buffer
 	load.Stdout, load.Stderr = &said, &said
-	if err := load.Start(); err != nil {
-		d.t.Fatal(err)
-	}
+	must(d.t, load.Start())
 	d.t.Cleanup(func() {
 		_ = d.command("pkill", "-f", "load-of-"+d.name+"-").Run()
 		_ = d.command("pkill", "-f", processes).Run()
@@ -169,6 +165,27 @@ func (d *deployed) tune(further ...string) *exec.Cmd {
 	return d.rooftop(append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--kube", d.workload(), "--duration", "8s", "--longest", "120s", "--start-timeout", "90s", "--max-restarts", "6"}, further...)...)
 }
 
+// recover puts right a run that was killed, half of them from another machine: by what the object has.
+func (d *deployed) recover(n int) *exec.Cmd {
+	if n%4 >= 2 {
+		return d.rooftop("recover", "--yes", "--kube", d.workload())
+	}
+	return d.rooftop("recover", "--yes")
+}
+
+func (d *deployed) address() string { return d.workload() + " " }
+
+func (d *deployed) state() any { return d.stated() }
+
+// keeps reports that the arguments changed, and nothing else: no annotation of a trial is left.
+func (d *deployed) keeps(before, after any) bool {
+	was, is := d.container(before.(map[string]any)), d.container(after.(map[string]any))
+	args := is["args"]
+	defer func() { is["args"] = args }()
+	is["args"] = was["args"]
+	return !cmp.Equal(args, was["args"]) && cmp.Equal(before, after)
+}
+
 // unchanged checks that the object is as it was, and that its pods run it.
 func (d *deployed) unchanged(before map[string]any, when string) {
 	d.t.Helper()
@@ -181,10 +198,7 @@ func TestE2EKubernetes(t *testing.T) {
 	t.Parallel()
 	m := boot(t, "kubernetes/boot.sh", "serve", []byte(serveScript), "sh", "-c", `curl -sfk -H "Authorization: Bearer admin-token" https://127.0.0.1:6443/api/v1/nodes/node1 | grep -A5 '"type": "Ready"\|KubeletReady' | grep -q KubeletReady && curl -sfk -H "Authorization: Bearer admin-token" https://127.0.0.1:6443/api/v1/namespaces/default/serviceaccounts/default >/dev/null`)
 	c := cluster{m}
-	role, err := os.ReadFile("../../docs/kubernetes-role.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	role := readFile(t, "../../docs/kubernetes-role.yaml")
 
 	t.Run("forbidden", func(t *testing.T) { // before the account is allowed anything
 		d := c.deploy(t, "Deployment", "vllm-no", 8000, "10m")
@@ -228,26 +242,7 @@ func TestE2EKubernetes(t *testing.T) {
 		t.Run("kept", func(t *testing.T) {
 			t.Parallel()
 			d := c.deploy(t, "Deployment", "vllm-kept", 8000, "10m")
-			before := d.stated()
-			var said bytes.Buffer
-			cmd := d.tune()
-			cmd.Stderr = &said
-			out, err := cmd.Output()
-			events := eventsOf(t, out)
-			if code := cmd.ProcessState.ExitCode(); code != 0 && code != 3 {
-				t.Fatalf("%v: %s\n%s", err, said.String(), told(events))
-			}
-			after := d.stated()
-			was, is := d.container(before), d.container(after)
-			if len(ofType(events, "kept")) == 0 || cmp.Equal(was["args"], is["args"]) {
-				t.Errorf("it starts %v\n%s", is["args"], told(events))
-			}
-			t.Logf("kept %v", is["args"])
-			was["args"] = is["args"]
-			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("more than its arguments differs:\n%s", diff)
-			}
-			if text := said.String() + string(out); strings.Contains(text, "<secret>") {
+			if printed := testKept(t, d); strings.Contains(printed, "<secret>") {
 				t.Error("a secret of the object was printed")
 			}
 			if err := d.command("grep", "-rl", "secret>", filepath.Join(d.dir, "shared", d.name)).Run(); err == nil {
@@ -255,15 +250,11 @@ func TestE2EKubernetes(t *testing.T) {
 			}
 		})
 		for _, kind := range []string{"Deployment", "StatefulSet"} {
-			t.Run("does not start, "+kind, func(t *testing.T) {
+			t.Run(kind, func(t *testing.T) {
 				t.Parallel()
-				d := c.deploy(t, kind, "vllm-ends", 9001, "10m")
-				before := d.stated()
-				out, _ := d.tune().Output()
-				if said := told(ofType(eventsOf(t, out), "error")); !strings.Contains(said, "ValueError: 100% of the memory is taken") {
-					t.Errorf("no reason why it does not start:\n%s", told(eventsOf(t, out)))
-				}
-				d.unchanged(before, "after a change that does not start")
+				testPutBack(t, func(t *testing.T, _, port int) managed {
+					return c.deploy(t, kind, fmt.Sprintf("vllm-%s-%d", strings.ToLower(kind), port), map[bool]int{true: 9001, false: 8000}[port > 9000], "10m")
+				})
 			})
 		}
 		t.Run("no room", func(t *testing.T) {
@@ -291,7 +282,7 @@ func TestE2EKubernetes(t *testing.T) {
 		t.Run("changed by somebody else", func(t *testing.T) {
 			t.Parallel()
 			d := c.deploy(t, "Deployment", "vllm-two", 8000, "10m")
-			cmd, events := d.until("server-up")
+			cmd, events := untilEvent(t, d.tune(), "server-up")
 			d.request(t, "PATCH", d.path(), "application/json-patch+json", `[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--seed=7"}]`)
 			before := d.container(d.stated())["args"]
 			d.output("pkill", "-INT", "-f", "tune .*"+d.workload())
@@ -308,7 +299,7 @@ func TestE2EKubernetes(t *testing.T) {
 			t.Parallel()
 			d := c.deploy(t, "Deployment", "vllm-back", 8000, "10m")
 			before := d.container(d.stated())["args"]
-			cmd, events := d.until("server-up")
+			cmd, events := untilEvent(t, d.tune(), "server-up")
 			args, _ := json.Marshal(before)
 			d.request(t, "PATCH", d.path(), "application/json-patch+json", fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/args","value":%s},{"op":"remove","path":"/metadata/annotations/rooftop.dev~1trial"}]`, args))
 			out, _ := io.ReadAll(events)
@@ -319,45 +310,6 @@ func TestE2EKubernetes(t *testing.T) {
 				t.Errorf("what somebody else rolled back was made again:\n%s", diff)
 			}
 		})
-		t.Run("interrupted", func(t *testing.T) {
-			t.Parallel()
-			d := c.deploy(t, "Deployment", "vllm-int", 8000, "10m")
-			before := d.stated()
-			cmd, events := d.until("server-up")
-			d.output("pkill", "-INT", "-f", "tune .*"+d.workload())
-			_, _ = io.Copy(io.Discard, events)
-			_ = cmd.Wait()
-			d.unchanged(before, "interrupted")
-		})
-		kills, _ := strconv.Atoi(os.Getenv("ROOFTOP_E2E_KILLS"))
-		for i := range max(kills, 4) {
-			t.Run(fmt.Sprintf("killed %d", i), func(t *testing.T) {
-				t.Parallel()
-				d := c.deploy(t, "Deployment", fmt.Sprintf("vllm-kill-%d", i), 8000, "10m")
-				before := d.stated()
-				cmd, _ := d.until("applying")
-				after := time.Duration(rand.N(int64(20 * time.Second)))
-				if i%2 == 0 {
-					after /= 20 // while it is being changed
-				}
-				time.Sleep(after)
-				d.output("pkill", "-KILL", "-f", "tune .*"+d.workload())
-				_ = cmd.Wait()
-				recover := d.rooftop("recover", "--yes")
-				if i%4 >= 2 { // from another machine: by what the object has
-					recover = d.rooftop("recover", "--yes", "--kube", d.workload())
-				}
-				if out, err := recover.CombinedOutput(); err != nil {
-					t.Errorf("killed %v after its first change began: recover: %v\n%s", after, err, out)
-				}
-				now := d.stated()
-				if args := d.container(now)["args"]; !cmp.Equal(before, now) && cmp.Equal(args, d.container(before)["args"]) {
-					t.Errorf("killed %v after its first change began: it is not as before:\n%s", after, cmp.Diff(before, now))
-				} else if len(now["metadata"].(map[string]any)["annotations"].(map[string]any)) != 1 {
-					t.Errorf("killed %v after its first change began: a trial is left: %v", after, now["metadata"])
-				}
-			})
-		}
 	})
 	c.testIll(t)
 }
@@ -370,10 +322,4 @@ func (d *deployed) output(argv ...string) string {
 		d.t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
 	}
 	return string(out)
-}
-
-// until runs rooftop until an event of a kind.
-func (d *deployed) until(kind string) (*exec.Cmd, io.Reader) {
-	d.t.Helper()
-	return untilEvent(d.t, d.tune(), kind)
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,10 +47,7 @@ const bootWithin = 2 * time.Minute
 // machine says that it is up. The folder "shared" in it has rooftop and a file for the script.
 func boot(t *testing.T, script, file string, text []byte, up ...string) *machine {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := built(t)
 	m := &machine{dir: t.TempDir()}
 	shared := filepath.Join(m.dir, "shared")
 	m.binary = filepath.Join(shared, "rooftop")
@@ -65,18 +61,12 @@ func boot(t *testing.T, script, file string, text []byte, up ...string) *machine
 	if err == nil {
 		err = os.WriteFile(filepath.Join(shared, file), bytes.ReplaceAll(text, []byte("BINARY"), []byte(m.binary)), 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log, err := os.Create(filepath.Join(m.dir, "boot.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command("unshare", "-m", "-n", "-p", "-f", "--kill-child", "--mount-proc", "bash", "testdata/"+script, m.dir)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); log.Close() })
 	children := fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid)
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
@@ -129,9 +119,7 @@ func (s *service) load(clients int, prompt, output string) {
 	const answers = `trap "" PIPE; until exec 3<>/dev/tcp/127.0.0.1/%d && printf 'GET /health HTTP/1.0\r\n\r\n' >&3 && read -r line <&3; do sleep 0.1; done`
 	s.output("timeout", "120", "bash", "-c", fmt.Sprintf(answers, s.port))
 	load := s.command("sh", "-c", fmt.Sprintf("until %s load --url %s --clients %d --prompt-tokens %s --output-tokens %s --duration 0 >/dev/null 2>&1; do sleep 0.2; done", s.binary, s.url(), clients, prompt, output))
-	if err := load.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, load.Start())
 	s.t.Cleanup(func() {
 		_ = s.command("pkill", "-f", "until .*"+s.url()).Run()
 		_ = s.command("pkill", "-f", "load --url "+s.url()+" ").Run()
@@ -168,15 +156,22 @@ func (s *service) rooftop(args ...string) *exec.Cmd {
 	return s.command(append([]string{"XDG_STATE_HOME=" + filepath.Join(s.dir, "shared", strconv.Itoa(s.port)), s.binary}, args...)...)
 }
 
-func (s *service) tune() *exec.Cmd {
-	return s.rooftop("tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", s.url(), "--duration", "8s", "--longest", "120s", "--start-timeout", "90s", "--max-restarts", "6")
+func (s *service) tune(further ...string) *exec.Cmd {
+	return s.rooftop(append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--url", s.url(), "--duration", "8s", "--longest", "120s", "--start-timeout", "90s", "--max-restarts", "6"}, further...)...)
 }
+
+func (s *service) recover(int) *exec.Cmd { return s.rooftop("recover", "--yes") }
+
+func (s *service) address() string { return s.url() }
 
 // files are the files of the unit, as systemd lists them.
 func (s *service) files() string { return s.systemctl("cat", s.name()) }
 
-// consistent checks that the server runs what the unit's files say, and returns its command line.
-func (s *service) consistent() string {
+// unitState is a unit's files, and the command line that runs.
+type unitState struct{ Files, Argv string }
+
+// state checks that the server runs what the unit's files say.
+func (s *service) state() any {
 	s.t.Helper()
 	if got := s.systemctl("show", "-P", "NeedDaemonReload", s.name()); strings.TrimSpace(got) != "no" {
 		s.t.Error("systemd has not read the unit's files")
@@ -191,7 +186,12 @@ func (s *service) consistent() string {
 	if want := strings.ReplaceAll(start, "$$", "$"); argv != want {
 		s.t.Errorf("it runs %s, and its unit starts %s", argv, want)
 	}
-	return argv
+	return unitState{s.files(), argv}
+}
+
+func (s *service) keeps(before, after any) bool {
+	was, is := before.(unitState), after.(unitState)
+	return strings.HasPrefix(is.Files, was.Files) && strings.Contains(is.Files, s.name()+".d/zz-rooftop.conf") && is.Argv != was.Argv
 }
 
 func TestE2EUnit(t *testing.T) {
@@ -206,21 +206,9 @@ func TestE2EUnit(t *testing.T) {
 			}
 			s := m.serve(t, port, user)
 			before := s.files()
-			var said bytes.Buffer
-			cmd := s.tune()
-			cmd.Stderr = &said
-			out, err := cmd.Output()
-			events := eventsOf(t, out)
-			if code := cmd.ProcessState.ExitCode(); code != 0 && code != 3 {
-				t.Fatalf("%v: %s\n%s", err, said.String(), told(events))
-			}
-			argv := s.consistent()
-			if len(ofType(events, "kept")) == 0 || strings.Contains(argv, "--max-num-seqs 4 ") || !strings.HasSuffix(argv, "--served-model-name $m %i") {
-				t.Errorf("it runs %s\n%s", argv, told(events))
-			}
-			after := s.files()
-			if !strings.HasPrefix(after, before) || !strings.Contains(after, dir+s.name()+".d/zz-rooftop.conf") {
-				t.Errorf("its files are now:\n%s", after)
+			testKept(t, s)
+			if argv := s.state().(unitState).Argv; strings.Contains(argv, "--max-num-seqs 4 ") || !strings.HasSuffix(argv, "--served-model-name $m %i") {
+				t.Errorf("it runs %s", argv)
 			}
 			// Without the file the unit is as before.
 			s.output("rm", "-r", dir+s.name()+".d")
@@ -230,61 +218,7 @@ func TestE2EUnit(t *testing.T) {
 			}
 		})
 	}
-	t.Run("does not start", func(t *testing.T) {
-		t.Parallel()
-		s := m.serve(t, 9001, false)
-		before, argv := s.files(), s.consistent()
-		cmd := s.tune()
-		out, _ := cmd.Output()
-		events := eventsOf(t, out)
-		if !strings.Contains(told(ofType(events, "error")), "ValueError: 100% of the memory is taken") {
-			t.Errorf("no reason why it does not start:\n%s", told(events))
-		}
-		if s.files() != before || s.consistent() != argv {
-			t.Errorf("it is not as before:\n%s", s.files())
-		}
-	})
-	t.Run("interrupted", func(t *testing.T) {
-		t.Parallel()
-		s := m.serve(t, 8002, false)
-		before, argv := s.files(), s.consistent()
-		cmd, events := s.until("server-up")
-		s.output("pkill", "-INT", "-f", "tune .*"+s.url())
-		_, _ = io.Copy(io.Discard, events)
-		_ = cmd.Wait()
-		if s.files() != before || s.consistent() != argv {
-			t.Errorf("it is not as before:\n%s", s.files())
-		}
-	})
-	kills, _ := strconv.Atoi(os.Getenv("ROOFTOP_E2E_KILLS"))
-	for i := range max(kills, 4) {
-		t.Run(fmt.Sprintf("killed %d", i), func(t *testing.T) {
-			t.Parallel()
-			s := m.serve(t, 8100+i, i%2 == 1)
-			before, argv := s.files(), s.consistent()
-			cmd, _ := s.until("applying")
-			after := time.Duration(rand.N(int64(20 * time.Second)))
-			if i%2 == 0 {
-				after /= 20 // while it is being changed
-			}
-			time.Sleep(after)
-			s.output("pkill", "-KILL", "-f", "tune .*"+s.url())
-			_ = cmd.Wait()
-			if out, err := s.rooftop("recover", "--yes").CombinedOutput(); err != nil {
-				t.Errorf("killed %v after its first change began: recover: %v\n%s", after, err, out)
-			}
-			now := s.consistent()
-			if kept := strings.Contains(s.files(), "zz-rooftop.conf"); !kept && (s.files() != before || now != argv) || kept && now == argv {
-				t.Errorf("killed %v after its first change began: it runs %s\n%s", after, now, s.files())
-			}
-		})
-	}
-}
-
-// until runs rooftop until an event of a kind.
-func (s *service) until(kind string) (*exec.Cmd, io.Reader) {
-	s.t.Helper()
-	return untilEvent(s.t, s.tune(), kind)
+	testPutBack(t, func(t *testing.T, n, port int) managed { return m.serve(t, port, n%2 == 1) })
 }
 
 // untilEvent runs a rooftop that prints events until one of a kind, and returns the rest of what it prints.
@@ -296,9 +230,7 @@ func untilEvent(t *testing.T, cmd *exec.Cmd, kind string) (*exec.Cmd, io.Reader)
 	if err == nil {
 		err = cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	lines := json.NewDecoder(out)
 	for {
