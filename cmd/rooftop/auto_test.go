@@ -81,44 +81,6 @@ func TestWhatATuneIsToldIsUnderstood(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeMeantIsRefusedInASentence(t *testing.T) {
-	hook := program(t)
-	for _, c := range []struct{ name, args, want string }{
-		{"goal", "--goal latancy", `not "latancy"; did you mean latency?`},
-		{"objective without a unit", "--slo ttft_p99=500", "has no unit"},
-		{"a key that is nearly one", "--slo ttft_p9=1s", "did you mean ttft_p"},
-		{"a key that is none", "--slo speed=1s", "it is ttft, itl, tpot or e2e"},
-		{"an objective without a limit", "--slo ttft_p99", "write KEY=TIME"},
-		{"one twice", "--slo itl_p50=1s,itl_p50=2s", "twice"},
-		{"one twice in two flags", "--slo itl_p50=1s --slo itl_p50=2s", "twice"},
-		{"a limit of nothing", "--slo itl_p50=0s", "above zero"},
-		{"no time", "--slo itl_p50=soon", "give a time"},
-		{"a precision that is none", "--precision close", "give a share"},
-		{"half", "--precision 0.5", "is 50 %"},
-		{"too fine", "--precision 0.1%", "0.2% to 30%"},
-		{"longest", "--longest 10s", "shorter than --duration"},
-		{"one restart", "--auto --max-restarts 1", "one for its revert"},
-		{"no downtime", "--auto --max-downtime 0s", "above zero"},
-		{"a flag that is none", "--auto --allow-flags max_num_seq", "did you mean --max-num-seqs?"},
-		{"a start that cannot be", "--start-timeout 0s", "--start-timeout 0s"},
-		{"no program", "--apply-cmd ./no-such-program", "--apply-cmd"},
-		{"two ways", "--restart-in-place --apply-cmd " + hook, "in one way"},
-		{"three ways", "--restart-in-place --apply-cmd " + hook + " -- vllm serve m", "-- COMMAND and --restart-in-place and --apply-cmd"},
-		{"bounds of nothing", "--max-restarts 3", "give it with --auto"},
-		{"no vLLM", "--auto -- sleep 10", "no vLLM server command"},
-		{"a word too many", "extra -- vllm serve m", `got "extra"`},
-		{"a command that is missing", "--auto --", "missing behind --"},
-		{"a config file that is not there", "--auto -- vllm serve m --config no-such.yaml", "no-such.yaml"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, stderr, code := call(t, nil, append([]string{"tune"}, strings.Fields(c.args)...)...)
-			if code != cli.ExitUsage || !strings.Contains(stderr, c.want) || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("exit code %d, want 2 and one line with %q:\n%s", code, c.want, stderr)
-			}
-		})
-	}
-}
-
 // A variable may apply to all runs of a user: it limits automatic runs, and is not an error for
 // others.
 func TestVariablesBoundRunsWithoutKeys(t *testing.T) {

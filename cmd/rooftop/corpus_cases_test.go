@@ -43,6 +43,9 @@ func corpusCases() []corpusCase {
 		{"explain/text", []string{
 			"explain", "explain *", "explain vllm:kv_cache_usage_perc", "explain R2 --ascii", "explain seat-saturatoin", "explain R5 --color always",
 		}},
+		{"explain/words", each("explain ", strings.Split("not-comparable|not_comparable|restart spread|-- --slo|Prediction|cpu_starved|TTFT split|"+
+			"over-provisioned|p99|rss|KV pool|headroom|recoverable|profile|TTFT p99|TTFT|running|running --json|starve|achieveable|R2 R3|"+
+			"num_running_reqs|sglang:token_usage|requests_processing|kv_usage|kv_usage --engine sglang|ray_vllm_num_requests_waiting", "|"), "")},
 		{"explain/json", []string{"explain --json", "explain slot --json"}},
 		{"catalog", []string{
 			"catalog list", `catalog show "H100 SXM"`, "catalog show L4 --json", "catalog show Llama-3.1-8B-Instruct",
@@ -96,15 +99,19 @@ func corpusCases() []corpusCase {
 func refusedLines() []string {
 	var lines []string
 	for _, command := range []struct{ before, after string }{
-		{"", "diagnos|nothing|doctor extra|explain one two|catalog other"},
-		{"diagnose", "--durationn 30s|extra|https://gpu-7:8000|--url=|--duration 1s|--color red|--ceiling other|--json --interactive|--match x"},
+		{"", "diagnos|diagnoze|nothing|tun|map|doctor extra|explain one two|explain conc-saturation|explain kv-presure|catalog other|sum --sim-gpu L4"},
+		{"demo", "--scenario failng/8b-a100|failing/8b-a100|nothing|--json --plain"},
+		{"sim", "--sim-scenario failng|--sim-gpu H10|Qwen3-9B"},
+		{"", "ceiling --model x --gpu H1000|version --json --plain|catalog list --json --plain"},
+		{"ROOFTOP_PLAIN=true", "version --json"},
+		{"diagnose", "--foo|--url http:/foo|--json --plain|--durationn 30s|extra|https://gpu-7:8000|--url=|--duration 1s|--color red|--ceiling other|--json --interactive|--match x"},
 		{"diagnose --prometheus http://127.0.0.1:1", "--url http://127.0.0.1:2|-i"},
 		{"replay", "|nothing.gz|probe-one.json|operators.jsonl.gz|slots4-cpu.gz --speed 2|slots4-cpu.gz --mouse=false|slots4-cpu.gz --tui|slots4-cpu.gz --ceiling other"},
 		{"compare", "|slots4-cpu.gz|nothing.gz slots4-cpu.gz|slots4-cpu.gz probe-one.json|slots4-cpu.gz 2026-11-26T03:00:00Z/2026-11-26T03:30:00Z"},
 		{"compare slots4-cpu.gz slots4-cpu.gz", "--gpu L4|--slo ttft|--match x"},
 		{"compare --prometheus http://127.0.0.1:1", "2026-11-26T03:00:00Z/noon slots4-cpu.gz"},
 		{"rules", "grafana|nothing|grafana nothing|grafana fleet --slo ttft_p95=1s|--slo ttft_p95=1.5s|--slo ttft_p90=1s|--slo ttft_p95=1s,ttft_p99=2s"},
-		{"trace", "nothing.jsonl.gz|trace-dense.json|slots4-cpu.gz|operators.jsonl.gz --duration 3s|--level other"},
+		{"trace", "a b|nothing.jsonl.gz|trace-dense.json|slots4-cpu.gz|operators.jsonl.gz --duration 3s|--level other"},
 		{"probe", "--repeat 0|--concurrency 0|--api other"},
 		{"observe", "--duration 0s"},
 		{"fleet", "|--prometheus prometheus:9090|--since 1h|--urls nothing.txt|--urls catalog-bad.yaml|--context c --urls nothing.txt|--prometheus http://127.0.0.1:1"},
@@ -112,10 +119,15 @@ func refusedLines() []string {
 		{"fleet --prometheus http://127.0.0.1:1", "--duration 8s|--from yesterday|--http-config nothing.yaml|--from 2026-11-26T03:00:00Z --since 1h"},
 		{"fleet --prometheus http://127.0.0.1:1 --from 2026-11-26T03:00:00Z", "--to 2026-11-26T03:00:10Z|--to 2026-11-26T09:00:00Z"},
 		{"tune", "--goal other|--slo ttft=never|--precision 200%|--restart-in-place --apply-cmd ./x|--max-restarts -1|--apply-cmd ./nothing|--allow-flags max-num-seqs"},
-		{"tune --auto --restart-in-place", "-- vllm serve x"},
-		{"mcp", "extra|--url ftp://x|--allow-changes file:///x|--api-key-file nothing"},
+		{"tune", "--refesh 1|--max-num-seq 1|--ulr x|-x 1|--duration abc|--duration 5|--cost-per-hour x|--auto=perhaps --plain|--goal latancy|extra -- vllm serve m"},
+		{"tune --slo", "ttft_p99=500|ttft_p9=1s|speed=1s|ttft_p99|itl_p50=1s,itl_p50=2s|itl_p50=1s --slo itl_p50=2s|itl_p50=0s|itl_p50=soon"},
+		{"tune", "--precision close|--precision 0.5|--precision 0.1%|--longest 10s|--start-timeout 0s|--max-restarts 3|--max-restarts 1.5"},
+		{"tune --auto", "--max-restarts 1|--max-downtime 0s|--allow-flags max_num_seq|--allow-flags=|--countdown=90m|--|-- sleep 10|-- vllm serve m --config no-such.yaml"},
+		{"tune --auto --restart-in-place", "-- vllm serve x|--apply-cmd /bin/true|--apply-cmd /bin/true -- vllm serve m"},
+		{"ROOFTOP_DURATION=soon", "tune"},
+		{"mcp", "--allow-changes foo|extra|--url ftp://x|--allow-changes file:///x|--api-key-file nothing"},
 		{"ROOFTOP_ALLOW_CHANGES=http://127.0.0.1:8000", "mcp"},
-		{"load", "--rate x|--clients 0|--arrival other|--steps 1-2|--prompt-tokens x|--trace nothing.csv|--cancel 2|--slo x=1|--slo ttft=1s --slo x=1"},
+		{"load", "--json --plain|--rate x|--clients 0|--arrival other|--steps 1-2|--prompt-tokens x|--trace nothing.csv|--cancel 2|--slo x=1|--slo ttft=1s --slo x=1"},
 		{"ROOFTOP_MAX_NUM_SEQS=many", "diagnose|replay slots4-cpu.gz --speed 1"},
 		{"", "diagnose --url http://127.0.0.1:1 --duration 8s|diagnose --url ftp://x|probe --url http://127.0.0.1:1|load --url http://127.0.0.1:1 --duration 1s"},
 		{"tune --plain --url http://127.0.0.1:1/x", "--duration 8s --record x --json --plain --bogus"},

@@ -28,10 +28,11 @@ const stateDir = "state"
 
 // player runs the command lines of a case in a directory, and collects everything that they print and write.
 type player struct {
-	t      *testing.T
-	dir    string
-	before map[string]bool // files that existed before
-	out    strings.Builder
+	t       *testing.T
+	dir     string
+	oneLine bool            // a usage error has to be one line
+	before  map[string]bool // files that existed before
+	out     strings.Builder
 }
 
 // prepare fills the directory with links to the recordings that a case names, and a copy of the state directory, which
@@ -71,6 +72,9 @@ var listed = regexp.MustCompile(`(?m)^  (\S+(?: \S+)*)(?:  |$)`)
 
 func (p *player) write(words []string, line string) {
 	stdout, stderr, code := p.execute(words)
+	if p.oneLine && code == cli.ExitUsage && strings.Count(stderr, "\n") != 1 {
+		p.t.Errorf("%s: not one line: %s", line, stderr)
+	}
 	if code != 0 {
 		line += fmt.Sprintf("  # exit code %d", code)
 	}

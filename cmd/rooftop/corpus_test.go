@@ -26,7 +26,7 @@ func TestCorpus(t *testing.T) {
 		file, err := filepath.Abs(inCorpus(c.name + ".txt"))
 		must(t, err)
 		t.Run(c.name, func(t *testing.T) {
-			p := &player{t: t, dir: t.TempDir()}
+			p := &player{t: t, dir: t.TempDir(), oneLine: c.name == "refused"}
 			p.prepare(&c, recordings)
 			t.Chdir(p.dir)
 			for _, line := range c.lines {

@@ -114,13 +114,9 @@ func TestAttachRestartsExactly(t *testing.T) {
 	n := newNotebook(t)
 	a := attached(t, s.at, n)
 	around := surroundings(t, before.PID)
-	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, a, slots(4, 8))
 	during := stateOf(t, s.at)
-	if got := a.Apply(t.Context(), back()); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, a, back())
 	after := stateOf(t, s.at)
 	if slotsOf(during) != "8" || !gone(before.PID) || !gone(during.PID) {
 		t.Errorf("with the change %q", during.Args)
@@ -176,9 +172,7 @@ func TestAttachKeepsTheUser(t *testing.T) {
 	l := &launcher.Launch{Argv: []string{"--max-num-seqs", "4"}, Env: []string{"A=1"}, Cwd: "/", Owner: launcher.Owner{UID: nobody, GID: nobody, Groups: []int{nobody, 4242}}, Umask: 0o077, CPUs: ""}
 	s := begunBy(t, l, openProgram(t))
 	a := attached(t, s.at, newNotebook(t))
-	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, a, slots(4, 8))
 	if got := surroundings(t, stateOf(t, s.at).PID); got.UID != nobody || got.GID != nobody || got.Mixed || !slices.Equal(got.Groups, []int{4242, nobody}) {
 		t.Errorf("user %d, group %d, groups %v", got.UID, got.GID, got.Groups)
 	}
@@ -228,9 +222,7 @@ func TestAttachChangesTheConfigFile(t *testing.T) {
 	}
 	s := begun(t, l)
 	a := attached(t, s.at, newNotebook(t))
-	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, a, slots(4, 8))
 	want := strings.Replace(configText, "max-num-seqs: 4", "max-num-seqs: 8", 1)
 	if got := stateOf(t, s.at); got.Config != want || slices.Contains(got.Args, "--max-num-seqs") {
 		t.Errorf("the server read %q with %q", got.Config, got.Args)
@@ -270,9 +262,7 @@ func TestAttachOverridesAFileThatCannotBeReplaced(t *testing.T) {
 	}
 	s := begun(t, l)
 	a := attached(t, s.at, newNotebook(t))
-	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, a, slots(4, 8))
 	if got := stateOf(t, s.at); got.Config != configText || slotsOf(got) != "8" {
 		t.Errorf("the server read %q with %q, want the file alone and the flag", got.Config, got.Args)
 	}
@@ -312,9 +302,7 @@ func TestAttachKeepsAPipe(t *testing.T) {
 	w.Close()
 	waitForPort(t, at)
 	a := attached(t, at, newNotebook(t))
-	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, a, slots(4, 8))
 	must(t, r.SetReadDeadline(time.Now().Add(hang)))
 	text := make([]byte, 4096)
 	seen := 0
@@ -480,9 +468,7 @@ func TestAttachSeesACrash(t *testing.T) {
 	t.Parallel()
 	s := begun(t, usual(t, "--max-num-seqs", "4"))
 	a := attached(t, s.at, newNotebook(t))
-	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, a, slots(4, 8))
 	must(t, syscall.Kill(stateOf(t, s.at).PID, crash))
 	until(t, "the crash is seen", func() bool { return a.Trouble() != "" })
 	if got := a.Trouble(); !strings.Contains(got, "CUDA error: an illegal memory access") {

@@ -140,9 +140,7 @@ func TestExecChangesAndGoesBack(t *testing.T) {
 	n := newNotebook(t)
 	e, at := started(t, n, "--max-num-seqs", "4")
 	first := stateOf(t, at)
-	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, e, slots(4, 8))
 	second := stateOf(t, at)
 	if second.PID == first.PID || !gone(first.PID) || slotsOf(second) != "8" {
 		t.Errorf("after the change: process %d (before %d, gone %v) with %s slots, want another with 8", second.PID, first.PID, gone(first.PID), slotsOf(second))
@@ -153,9 +151,7 @@ func TestExecChangesAndGoesBack(t *testing.T) {
 	if second.Group != second.PID || second.Std[0] != os.DevNull || second.Std[1] != e.Log() || second.Std[2] != e.Log() {
 		t.Errorf("group %d of process %d, streams %v", second.Group, second.PID, second.Std)
 	}
-	if got := e.Apply(t.Context(), back()); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, e, back())
 	if third := stateOf(t, at); slotsOf(third) != "4" || !slices.Equal(third.Args, first.Args) {
 		t.Errorf("after the way back: %q, want %q", third.Args, first.Args)
 	}
@@ -422,9 +418,7 @@ func TestExecKept(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
 	e, at := started(t, n, "--max-num-seqs", "4")
-	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, e, slots(4, 8))
 	must(t, e.Kept())
 	if got := e.Apply(t.Context(), slots(8, slotsRefused)); !got.Back {
 		t.Fatalf("answer %+v", got)

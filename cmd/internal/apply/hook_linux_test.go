@@ -78,9 +78,7 @@ echo "unexpected"; exit 1
 `)
 	next := loop.Apply{Iteration: 2, Changes: []engine.Change{{Flag: "--enable-prefix-caching", From: "off", To: "on"}}}
 	for _, a := range []loop.Apply{slots(4, 8), next, {Iteration: 2, Revert: true, Changes: []engine.Change{{Flag: "--enable-prefix-caching", From: "on", To: "off"}}}} {
-		if got := h.Apply(t.Context(), a); got.Err != "" {
-			t.Fatal(got.Err)
-		}
+		mustApply(t, h, a)
 	}
 	list := told(t, calls)
 	if len(list) != 3 {
@@ -202,13 +200,9 @@ func TestHookWithoutAServer(t *testing.T) {
 func TestHookKept(t *testing.T) {
 	t.Parallel()
 	h, n, calls := hooked(t, "")
-	if got := h.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, h, slots(4, 8))
 	must(t, h.Kept())
-	if got := h.Apply(t.Context(), slots(8, 16)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, h, slots(8, 16))
 	list := told(t, calls)
 	if got := list[1]; len(got.Changes) != 1 || got.Changes[0].From != "8" || !strings.Contains(got.Command.Before, "--max-num-seqs 8") {
 		t.Errorf("the change after one that was kept: %+v", got)
@@ -223,9 +217,7 @@ func TestHookStartsOnceMore(t *testing.T) {
 	t.Parallel()
 	h, _, calls := hooked(t, "")
 	for range 2 {
-		if got := h.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-			t.Fatal(got.Err)
-		}
+		mustApply(t, h, slots(4, 8))
 	}
 	for i, c := range told(t, calls) {
 		if got := engine.JoinChanges(c.Changes); got != "--max-num-seqs 4 → 8" {

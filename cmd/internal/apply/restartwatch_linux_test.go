@@ -146,9 +146,7 @@ func TestHookWaitsForTheRestart(t *testing.T) {
 	const later = `trap - EXIT; (sleep 0.6; printf x >>"$STARTS") </dev/null >/dev/null 2>&1 &`
 	t.Parallel()
 	h, _, calls := hooked(t, later)
-	if got := h.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, h, slots(4, 8))
 	if starts, err := os.ReadFile(filepath.Join(filepath.Dir(calls), "starts")); err != nil || len(starts) != 1 {
 		t.Errorf("the trial would begin on the server of before: started %d times since, %v", len(starts), err)
 	}

@@ -109,9 +109,7 @@ func TestARestoreOutlastsWhatStopsIt(t *testing.T) {
 func TestARevertOutlastsWhatStopsIt(t *testing.T) {
 	t.Parallel()
 	e, at := started(t, newNotebook(t), "--max-num-seqs", "4")
-	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, e, slots(4, 8))
 	sound := e.self
 	e.self, e.restores = "/nonexistent/rooftop", time.Nanosecond
 	if got := e.Apply(t.Context(), back()); !strings.HasSuffix(got.Err, "; the server still runs with --max-num-seqs 4 → 8") || got.Back {
@@ -297,9 +295,7 @@ func TestAJournalThatIsRemovedInMidRun(t *testing.T) {
 	must(t, err)
 	must(t, e.Start(t.Context()))
 	t.Cleanup(func() { _, _ = e.Stop(), e.Close() })
-	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, e, slots(4, 8))
 	must(t, os.RemoveAll(root))
 	list, err := Survey(root)
 	must(t, err)
@@ -312,9 +308,7 @@ func TestAJournalThatIsRemovedInMidRun(t *testing.T) {
 	if state, doubt, err := serverdir.ReadState(store.Dir()); err != nil || doubt != nil || state.Stage != journal.StageStable || !state.Open {
 		t.Errorf("the journal: %+v, %v, %v", state, doubt, err)
 	}
-	if got := e.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, e, slots(4, 8))
 	must(t, e.Kept())
 	must(t, store.End(0, "kept"))
 	must(t, store.Close())

@@ -107,9 +107,7 @@ func TestTheOutputOfAnotherUsersServerIsTheirs(t *testing.T) {
 	n := newNotebook(t)
 	a := attached(t, e.at, n)
 	said(t, a.Notes(), "which cannot be reopened (permission denied): after a restart it leads to "+serverLog)
-	if got := a.Apply(t.Context(), slots(4, 8)); got.Err != "" {
-		t.Fatal(got.Err)
-	}
+	mustApply(t, a, slots(4, 8))
 	belongs(t, e.log, 0, string(before))
 	if text, err := os.ReadFile(filepath.Join(n.dir, serverLog)); err != nil || !strings.Contains(string(text), "API server version") {
 		t.Errorf("rooftop's log of it has %q, %v", text, err)

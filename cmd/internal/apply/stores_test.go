@@ -10,6 +10,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
 // server names a server that no other test and no other process has: the lock is of the machine.
@@ -64,4 +65,12 @@ func onlyOwner(t *testing.T, dir string) {
 		return err
 	})
 	must(t, err)
+}
+
+// mustApply ends a test whose change is not made.
+func mustApply(t testing.TB, by Applier, a loop.Apply) {
+	t.Helper()
+	if got := by.Apply(t.Context(), a); got.Err != "" {
+		t.Fatal(got.Err)
+	}
 }
