@@ -37,13 +37,14 @@ func (t *eventWriter) write(write func()) {
 	}
 }
 
-// follow waits until a session ends or the output is broken.
-func (t *eventWriter) follow(ctx context.Context, f *following) {
+// show implements view: it waits until a session ends or the output is broken.
+func (t *eventWriter) show(ctx context.Context, f *following) error {
 	select {
 	case <-f.over:
 	case <-ctx.Done():
 	case <-t.broken:
 	}
+	return nil
 }
 
 // linesView shows a session in lines: for pipes, logs and screen readers.
@@ -57,12 +58,6 @@ func newLinesView(w *cli.World, o *cli.Output) *linesView {
 	style := o.Style(w)
 	n := narrate.NewNarrator(w.Stdout, style)
 	return &linesView{eventWriter: eventWriter{w: w, follower: n, broken: make(chan struct{})}, narrator: n, style: style}
-}
-
-// show implements view.
-func (v *linesView) show(ctx context.Context, f *following) error {
-	v.follow(ctx, f)
-	return nil
 }
 
 // intro prints what will be shown.
@@ -99,12 +94,6 @@ type eventsView struct{ eventWriter }
 
 func newEventsView(w *cli.World) *eventsView {
 	return &eventsView{eventWriter{w: w, follower: document.NewEvents(w.Stdout), broken: make(chan struct{})}}
-}
-
-// show implements view.
-func (v *eventsView) show(ctx context.Context, f *following) error {
-	v.follow(ctx, f)
-	return nil
 }
 
 // noServer implements serverWaiter.

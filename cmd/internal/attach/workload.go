@@ -35,15 +35,7 @@ func (o *Options) Reach(ctx context.Context) error {
 
 // NamedWorkload returns the workload of --kube. It contacts nothing. The error is a usage error.
 func (o *Options) NamedWorkload() (*kube.Workload, error) {
-	cluster, err := kube.Connect(o.Context)
-	if err != nil {
-		return nil, cli.Usagef("--kube: %w", err)
-	}
-	w, err := cluster.Parse(o.Kube)
-	if err != nil {
-		return nil, cli.Usagef("--kube: %w", err)
-	}
-	return w, nil
+	return ofCluster(o, (*kube.Cluster).Parse)
 }
 
 // Unreached returns the error of a server that does not answer, for a workload in the words of its cluster.
@@ -121,15 +113,20 @@ func (o *Options) CheckReplicas() error {
 }
 
 func (o *Options) selected() (*kube.Selection, error) {
+	return ofCluster(o, (*kube.Cluster).Select)
+}
+
+// ofCluster returns what --kube names in the cluster of --context. The error is a usage error.
+func ofCluster[T any](o *Options, parse func(*kube.Cluster, string) (*T, error)) (*T, error) {
 	cluster, err := kube.Connect(o.Context)
 	if err != nil {
 		return nil, cli.Usagef("--kube: %w", err)
 	}
-	s, err := cluster.Select(o.Kube)
+	named, err := parse(cluster, o.Kube)
 	if err != nil {
 		return nil, cli.Usagef("--kube: %w", err)
 	}
-	return s, nil
+	return named, nil
 }
 
 // learnPod reads the launch from the one pod that the options lead to.
