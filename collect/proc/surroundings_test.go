@@ -46,7 +46,7 @@ func TestSurroundings(t *testing.T) {
 		Limits:      map[string][2]int64{"cpu": {-1, -1}, "stack": {8388608, -1}, "nofile": {1024, 524288}, "rtprio": {0, 0}},
 		OOMScoreAdj: -250, CPUs: "0-3,8", Std: [3]string{"/dev/null", "pipe:[77]", "/var/log/vllm.log"}, PPID: 7, Session: 42,
 		Cgroups: []string{"/system.slice/vllm.service", "/"}, InnerPID: 1,
-		Confined: map[string]string{"CapBnd": "0", "NoNewPrivs": "1"},
+		Confined: map[string]string{"CapBnd": "0", "NoNewPrivs": "1", "root": "/"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("surroundings (-want +got):\n%s", diff)

@@ -14,7 +14,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
-// pairs returns the number of pairs of a row: VERDICT_PAIRS, for the tables of ARCHITECTURE.md, or a tenth of that in
+// pairs returns the number of pairs of a row: VERDICT_PAIRS, for the tables of docs/measurements.md, or a tenth of that in
 // builds without the tag "long".
 func pairs(few int) (n int, table bool) {
 	if n, err := strconv.Atoi(os.Getenv("VERDICT_PAIRS")); err == nil {
