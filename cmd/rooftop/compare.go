@@ -13,7 +13,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
-	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
+	"github.com/rooftop-dev/rooftop/cmd/internal/fleetscan"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect/prometheus"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
@@ -24,7 +24,7 @@ import (
 // pastSource reads measurements of the past: recordings, and what a Prometheus server scraped.
 type pastSource struct {
 	given attach.Options
-	past  scraped.Options
+	past  fleetscan.Scraped
 }
 
 // check validates the flags. Those about what cannot be read are for Prometheus alone: a recording has its own.

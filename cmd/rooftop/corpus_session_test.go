@@ -17,7 +17,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/narrate"
 	"github.com/rooftop-dev/rooftop/cmd/internal/pastruns"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui/screentest"
@@ -50,8 +49,8 @@ func (r *transcript) frame(title string, g *screentest.Glass) {
 
 // oddRefresh returns a screen that never draws at the same instant as a poll, because their order
 // would be random.
-func oddRefresh(program []tea.ProgramOption) *screen.Options {
-	o := screen.Default()
+func oddRefresh(program []tea.ProgramOption) *screenOptions {
+	o := defaultScreen()
 	o.Refresh += 1700 * time.Microsecond
 	o.Program = program
 	return &o

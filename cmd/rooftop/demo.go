@@ -13,7 +13,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/demo"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
@@ -33,7 +32,7 @@ type demoOptions struct {
 	port     int
 	seed     uint64
 	auto     bool
-	screen   screen.Options
+	screen   screenOptions
 	files    fileOptions
 	cli.Output
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
-	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
+	"github.com/rooftop-dev/rooftop/cmd/internal/fleetscan"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect/prometheus"
 	"github.com/rooftop-dev/rooftop/engine"
@@ -25,10 +24,10 @@ import (
 )
 
 func newDiagnose(w *cli.World) *cobra.Command {
-	o := tuneOptions{screen: screen.Default(), goal: autopilot.DefaultGoal(), auto: autopilot.Default()}
+	o := tuneOptions{screen: defaultScreen(), goal: autopilot.DefaultGoal(), auto: autopilot.Default()}
 	var interactive bool
 	var slo string
-	var past scraped.Options
+	var past fleetscan.Scraped
 	c := newCommand("diagnose", noArgs, func(c *cobra.Command, _ []string) error {
 		objectives, err := autopilot.ParseObjectives(slo)
 		if err != nil {
@@ -67,7 +66,7 @@ func newDiagnose(w *cli.World) *cobra.Command {
 }
 
 // diagnosePast diagnoses a server by what Prometheus scraped of it.
-func diagnosePast(ctx context.Context, w *cli.World, o *attach.Options, past *scraped.Options, span prometheus.Range) error {
+func diagnosePast(ctx context.Context, w *cli.World, o *attach.Options, past *fleetscan.Scraped, span prometheus.Range) error {
 	for _, name := range [...]string{"url", "kube", "context", "duration", "dcgm-url", "api-key-file", "ca-file"} {
 		if o.Flags.Changed(name) {
 			return cli.Usagef("--%s and --prometheus contradict each other: Prometheus has scraped the server, which is not contacted", name)
@@ -107,7 +106,7 @@ func recorded(w *cli.World, o *attach.Options, run func(*session.Recorder) (engi
 }
 
 // diagnoseOne diagnoses the one server that was scraped, or that is selected.
-func diagnoseOne(ctx context.Context, o *attach.Options, past *scraped.Options, span prometheus.Range, record *session.Recorder) (engine.Diagnosis, error) {
+func diagnoseOne(ctx context.Context, o *attach.Options, past *fleetscan.Scraped, span prometheus.Range, record *session.Recorder) (engine.Diagnosis, error) {
 	source, list, err := past.Open(ctx, span, nil)
 	if err != nil {
 		return engine.Diagnosis{}, err

@@ -12,7 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/exporter"
-	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
+	"github.com/rooftop-dev/rooftop/cmd/internal/fleetscan"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 )
@@ -22,7 +22,7 @@ const leastPause = 5 * time.Second
 
 func newExporter(w *cli.World) *cobra.Command {
 	given := attach.Options{Env: w.Env}
-	var past scraped.Options
+	var past fleetscan.Scraped
 	var listen string
 	var pause time.Duration
 	c := newCommand("exporter", noArgs, func(c *cobra.Command, _ []string) error {
@@ -49,7 +49,7 @@ func newExporter(w *cli.World) *cobra.Command {
 
 // exported returns what diagnoses the servers again and again: those that Prometheus scrapes, or one
 // beside the exporter.
-func exported(given *attach.Options, past *scraped.Options) (exporter.Source, error) {
+func exported(given *attach.Options, past *fleetscan.Scraped) (exporter.Source, error) {
 	if _, err := past.Span(time.Now()); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
+	"github.com/rooftop-dev/rooftop/cmd/internal/fleetscan"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -23,7 +23,7 @@ func TestExportedServerIsKnownByItsURL(t *testing.T) {
 	defer server.Close()
 	flags := pflag.NewFlagSet("exporter", pflag.ContinueOnError)
 	given := attach.Options{Flags: flags, Env: func(string) (string, bool) { return "", false }, URL: server.URL + "/metrics"}
-	var past scraped.Options
+	var past fleetscan.Scraped
 	past.Register(flags)
 	source, err := exported(&given, &past)
 	must(t, err)

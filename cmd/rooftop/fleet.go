@@ -15,12 +15,9 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
+	"github.com/rooftop-dev/rooftop/cmd/internal/fleetscan"
 	"github.com/rooftop-dev/rooftop/cmd/internal/pastruns"
-	"github.com/rooftop-dev/rooftop/cmd/internal/polled"
-	"github.com/rooftop-dev/rooftop/cmd/internal/refresh"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
-	"github.com/rooftop-dev/rooftop/cmd/internal/scraped"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
@@ -30,9 +27,9 @@ import (
 // fleetOptions are the flags of the fleet.
 type fleetOptions struct {
 	attach.Options
-	past   scraped.Options
-	polled polled.Options
-	screen screen.Options
+	past   fleetscan.Scraped
+	polled fleetscan.Polled
+	screen screenOptions
 	pause  time.Duration
 	report string // file of a report, "" for none
 }
@@ -126,7 +123,7 @@ func showFleet(ctx context.Context, w *cli.World, o *fleetOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.report == "" && screen.Possible(w, &o.Output) {
+	if o.report == "" && screenPossible(w, &o.Output) {
 		return watchFleet(ctx, w, o)
 	}
 	show := cli.NewProgress(w, &o.Output)
@@ -190,7 +187,7 @@ func fleetCode(list []fleet.Server) cli.ExitCode {
 
 // watchFleet shows the servers on the screen until the user leaves it, and prints the last list then.
 func watchFleet(ctx context.Context, w *cli.World, o *fleetOptions) error {
-	restore := screen.Restorer(w)
+	restore := terminalRestorer(w)
 	defer cli.OnSignals(ctx, func(n int, s syscall.Signal) {
 		if n > 1 { // the first signal ends ctx
 			restore()
@@ -199,9 +196,9 @@ func watchFleet(ctx context.Context, w *cli.World, o *fleetOptions) error {
 	})()
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	list := refresh.New(o.source(), o.pause, attach.Stopwatch(), o.read)
+	list := fleetscan.New(o.source(), o.pause, attach.Stopwatch(), o.read)
 	go list.Run(reading)
-	loud := screen.Silence()
+	loud := silenceLibraries()
 	err := fleetscreen.New(list, list.Again, o.screen.TUI(w, &o.Output)).Run(ctx)
 	loud()
 	stop()

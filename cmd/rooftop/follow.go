@@ -14,7 +14,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui"
 )
@@ -85,7 +84,7 @@ func (f *following) run(ctx context.Context) error {
 		results <- f.runSession(session)
 	}()
 	if v, ok := f.view.(*screenView); ok {
-		defer f.guard(ctx, screen.Restorer(v.w))()
+		defer f.guard(ctx, terminalRestorer(v.w))()
 	} else if f.settle != nil {
 		defer f.guard(ctx, func() {})()
 	}

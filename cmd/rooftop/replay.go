@@ -12,7 +12,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 )
 
@@ -71,7 +70,7 @@ type replayOptions struct {
 	attach.Options
 	tui    bool
 	speed  float64
-	screen screen.Options
+	screen screenOptions
 	files  fileOptions
 }
 

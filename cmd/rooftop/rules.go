@@ -8,7 +8,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/monitoring"
+	"github.com/rooftop-dev/rooftop/cmd/internal/exporter"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -46,20 +46,20 @@ func monitored(what, slo string) (string, error) {
 		case len(list) == 1:
 			o = &list[0]
 		}
-		text, err := monitoring.Rules(o)
+		text, err := exporter.Rules(o)
 		if err != nil {
 			return "", cli.Usagef("--slo %w", err)
 		}
 		return text, nil
 	case "grafana":
-		return "", cli.Usagef("rules grafana prints one board: 'rooftop rules grafana NAME', of %s", strings.Join(monitoring.Boards(), ", "))
+		return "", cli.Usagef("rules grafana prints one board: 'rooftop rules grafana NAME', of %s", strings.Join(exporter.Boards(), ", "))
 	case "servicemonitor", "podmonitor":
-		return monitoring.Monitors(what), nil
+		return exporter.Monitors(what), nil
 	}
 	if name, ok := strings.CutPrefix(what, "grafana "); ok {
-		if text, known := monitoring.Board(name); known {
+		if text, known := exporter.Board(name); known {
 			return text, nil
 		}
 	}
-	return "", cli.Usagef("rules takes prometheus, grafana %s, servicemonitor or podmonitor, not %q", strings.Join(monitoring.Boards(), ", grafana "), what)
+	return "", cli.Usagef("rules takes prometheus, grafana %s, servicemonitor or podmonitor, not %q", strings.Join(exporter.Boards(), ", grafana "), what)
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/tui"
 )
@@ -15,7 +14,7 @@ import (
 type screenView struct {
 	w        *cli.World
 	out      *cli.Output
-	options  *screen.Options
+	options  *screenOptions
 	playback tui.Playback // nil for a live server
 }
 
@@ -25,7 +24,7 @@ func (v *screenView) handle(loop.Event) {}
 // show implements view. It keeps the terminal until the session has ended and its files are
 // written, unless the user leaves earlier.
 func (v *screenView) show(ctx context.Context, f *following) error {
-	defer screen.Silence()()
+	defer silenceLibraries()()
 	// Do not use the run's own context: when it ends, the screen must stay until the loop has
 	// ended.
 	showing, leave := context.WithCancel(context.WithoutCancel(ctx))

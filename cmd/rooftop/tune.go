@@ -12,7 +12,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -24,7 +23,7 @@ type tuneOptions struct {
 	attach.Options
 	goal   autopilot.GoalOptions
 	auto   autopilot.Options
-	screen screen.Options
+	screen screenOptions
 	files  fileOptions
 }
 

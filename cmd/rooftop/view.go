@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/screen"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
@@ -41,14 +40,14 @@ func viewOf(w *cli.World, o *cli.Output) viewKind {
 	switch {
 	case o.JSON:
 		return viewEvents
-	case screen.Possible(w, o):
+	case screenPossible(w, o):
 		return viewScreen
 	}
 	return viewLines
 }
 
 // newView returns the view of a live session.
-func newView(w *cli.World, kind viewKind, o *cli.Output, s *screen.Options) view {
+func newView(w *cli.World, kind viewKind, o *cli.Output, s *screenOptions) view {
 	switch kind {
 	case viewScreen:
 		return &screenView{w: w, out: o, options: s}

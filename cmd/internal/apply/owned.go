@@ -10,11 +10,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/apply/serverlog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
@@ -344,7 +344,7 @@ func (s *owned) trouble(err error) string {
 		taken *takenError
 		died  *diedError
 	)
-	said, failure := serverlog.Weigh(s.process.log.read())
+	said, failure := launch.WeighFailure(s.process.log.read())
 	switch {
 	case said == "" || errors.As(err, &taken) || unrecorded(err):
 	case failure:

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
-	"github.com/rooftop-dev/rooftop/cmd/internal/apply/serverlog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // hookLog is the file, in the server's directory, for the output of the user's program.
@@ -161,7 +161,7 @@ func (p *userProgram) Make(ctx context.Context, c *manager.Change) error {
 	if cmd.Process != nil && limited.Err() != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the remaining processes of its group
 	}
-	failed := &exitError{program: p.launch.Argv[0], code: -1, how: err.Error(), said: p.launch.Hide(serverlog.Reason(tail.read()))}
+	failed := &exitError{program: p.launch.Argv[0], code: -1, how: err.Error(), said: p.launch.Hide(launch.FailureReason(tail.read()))}
 	if cmd.ProcessState != nil {
 		failed.code, failed.how = cmd.ProcessState.ExitCode(), ending(cmd.ProcessState)
 	}

@@ -1,4 +1,5 @@
-// Package exporter serves the latest diagnoses of servers as metrics for Prometheus.
+// Package exporter serves the latest diagnoses of servers as metrics for Prometheus, and holds what
+// Prometheus, Grafana and the Prometheus operator need to watch them: rules, dashboards and monitors.
 package exporter
 
 import (

@@ -9,7 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/apply/serverlog"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // Pod is a pod of a workload.
@@ -223,5 +223,5 @@ func (w *Workload) lastWords(ctx context.Context, p *Pod, s *containerStatus) st
 	if err != nil {
 		return ""
 	}
-	return serverlog.Reason(text)
+	return launch.FailureReason(text)
 }

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
-	"github.com/rooftop-dev/rooftop/cmd/internal/apply/serverlog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
@@ -337,7 +336,7 @@ func (c *Container) failure(ctx context.Context, now *container) error {
 	if err == nil && !now.Config.Tty {
 		log = unframed(log)
 	}
-	if said := serverlog.Reason(log); said != "" {
+	if said := launch.FailureReason(log); said != "" {
 		how = said + " (" + how + ")"
 	}
 	return fmt.Errorf("container %s: %s", c.Name(), how)

@@ -15,7 +15,7 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/apply/serverlog"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // Limits of answers of systemd, which may be stopped. Tests change them.
@@ -190,7 +190,7 @@ func (u *Unit) failure(ctx context.Context, now state) error {
 	case "success":
 		how = "it ended"
 	}
-	if said := serverlog.Reason(u.log(ctx)); said != "" {
+	if said := launch.FailureReason(u.log(ctx)); said != "" {
 		how = said + " (" + how + ")"
 	}
 	return fmt.Errorf("%s: %s", u.Name(), how)

@@ -1,4 +1,4 @@
-package scraped
+package fleetscan
 
 import (
 	"context"
@@ -169,7 +169,7 @@ func (f *fake) read(t *testing.T) (list []fleet.Server, took time.Duration, err 
 		server := &http.Server{Handler: f}
 		go func() { _ = server.Serve(p) }()
 		defer server.Close()
-		o := Options{Prometheus: "http://prometheus:9090", dial: p.dial}
+		o := Scraped{Prometheus: "http://prometheus:9090", dial: p.dial}
 		o.Register(pflag.NewFlagSet("fleet", pflag.ContinueOnError))
 		o.Prometheus = "http://prometheus:9090"
 		given := attach.Options{Flags: pflag.NewFlagSet("fleet", pflag.ContinueOnError), Env: func(string) (string, bool) { return "", false }, Ceiling: attach.PhysicalCeiling}

@@ -1,4 +1,4 @@
-package scraped
+package fleetscan
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package serverlog
+package launch
 
 import (
 	"strings"
@@ -41,11 +41,11 @@ pydantic_core._pydantic_core.ValidationError: 1 validation error for SchedulerCo
 		{"only text", "starting\nbye\n\n", "bye"},
 		{"system", "./run.sh: line 3: 4242 Killed vllm serve m\nstopped\n", "./run.sh: line 3: 4242 Killed vllm serve m"},
 	} {
-		if got := Reason([]byte(c.log)); got != c.want {
+		if got := FailureReason([]byte(c.log)); got != c.want {
 			t.Errorf("%s:\n%q, want\n%q", c.name, got, c.want)
 		}
 	}
-	if got := Reason([]byte("ValueError: " + strings.Repeat("é", 1000))); len([]rune(got)) != maxReasonRunes+1 {
+	if got := FailureReason([]byte("ValueError: " + strings.Repeat("é", 1000))); len([]rune(got)) != maxReasonRunes+1 {
 		t.Errorf("a long line has %d characters", len([]rune(got)))
 	}
 }
@@ -54,7 +54,7 @@ func FuzzReasonIn(f *testing.F) {
 	f.Add([]byte("ValueError: x\n"))
 	f.Add([]byte("(a pid=1) ERROR 11-21 10:00:00 [x]\xff\n"))
 	f.Fuzz(func(t *testing.T, log []byte) {
-		got := Reason(log)
+		got := FailureReason(log)
 		if strings.ContainsAny(got, "\n\r\x1b") || len([]rune(got)) > maxReasonRunes+1 {
 			t.Errorf("reason %q", got)
 		}

@@ -1,4 +1,4 @@
-package polled
+package fleetscan
 
 import (
 	"context"
@@ -20,13 +20,13 @@ import (
 )
 
 // written returns options with a file of lines.
-func written(t *testing.T, lines ...string) *Options {
+func written(t *testing.T, lines ...string) *Polled {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "urls")
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &Options{File: file}
+	return &Polled{File: file}
 }
 
 // given returns options of servers that are polled for a short time.
@@ -109,7 +109,7 @@ func TestFilesThatNameNoServers(t *testing.T) {
 			t.Errorf("%q: error %v, want %q", c.lines, err, c.says)
 		}
 	}
-	if err := (&Options{File: filepath.Join(t.TempDir(), "none")}).Check(given()); err == nil || !strings.Contains(err.Error(), "--urls") {
+	if err := (&Polled{File: filepath.Join(t.TempDir(), "none")}).Check(given()); err == nil || !strings.Contains(err.Error(), "--urls") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,6 +1,4 @@
-// Package monitoring holds what a Prometheus server, Grafana and the Prometheus operator are given to
-// watch servers: rules, boards and monitors.
-package monitoring
+package exporter
 
 import (
 	"embed"

@@ -1,6 +1,4 @@
-// Package polled diagnoses many servers by polling each of them for a while: those of a file, or the pods that
-// --kube selects.
-package polled
+package fleetscan
 
 import (
 	"context"
@@ -17,20 +15,20 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// atOnce is the number of servers that are polled at once. Each costs four requests a second, and some 2 ms of
+// polledAtOnce is the number of servers that are polled at once. Each costs four requests a second, and some 2 ms of
 // CPU for each of them.
-const atOnce = 64
+const polledAtOnce = 64
 
 // maxFile is the largest file of URLs, in bytes.
 const maxFile = 1 << 20
 
 // Options are the flags that choose servers to poll, beside those of [attach.Options.RegisterKube].
-type Options struct {
+type Polled struct {
 	File string // of URLs
 }
 
 // Register adds the flags.
-func (o *Options) Register(f *pflag.FlagSet) {
+func (o *Polled) Register(f *pflag.FlagSet) {
 	f.StringVar(&o.File, "urls", "", "`FILE` with the URL of a server in each line; # begins a comment")
 }
 
@@ -45,7 +43,7 @@ type server struct {
 // Fleet polls the servers for the duration given, and returns them, what to look at first on top. given are the
 // facts that the user gives about all of them. progress is told how many servers of how many are done; it may be
 // nil. A server that does not answer is listed as down, and one that could not be read with the reason.
-func (o *Options) Fleet(ctx context.Context, given *attach.Options, progress func(done, all int)) ([]fleet.Server, error) {
+func (o *Polled) Fleet(ctx context.Context, given *attach.Options, progress func(done, all int)) ([]fleet.Server, error) {
 	servers, err := o.servers(ctx, given)
 	if err != nil {
 		return nil, err
@@ -53,7 +51,7 @@ func (o *Options) Fleet(ctx context.Context, given *attach.Options, progress fun
 	list := make([]fleet.Server, len(servers))
 	var group errgroup.Group
 	finished := cli.CountDone(progress, len(servers))
-	group.SetLimit(atOnce)
+	group.SetLimit(polledAtOnce)
 	for i := range servers {
 		group.Go(func() error {
 			s := &servers[i]
@@ -95,7 +93,7 @@ func (s *server) measure(ctx context.Context) fleet.Server {
 }
 
 // servers returns the servers that the options name.
-func (o *Options) servers(ctx context.Context, given *attach.Options) ([]server, error) {
+func (o *Polled) servers(ctx context.Context, given *attach.Options) ([]server, error) {
 	if o.File != "" {
 		return o.listed(given)
 	}
@@ -111,7 +109,7 @@ func (o *Options) servers(ctx context.Context, given *attach.Options) ([]server,
 }
 
 // listed returns the servers of the file. The error is a usage error.
-func (o *Options) listed(given *attach.Options) ([]server, error) {
+func (o *Polled) listed(given *attach.Options) ([]server, error) {
 	text, err := cli.ReadFile(o.File, maxFile)
 	if err != nil {
 		return nil, cli.Usagef("--urls: %w", err)
@@ -144,13 +142,13 @@ func (o *Options) listed(given *attach.Options) ([]server, error) {
 }
 
 // Check rejects a file that names no servers, before any is contacted. The error is a usage error.
-func (o *Options) Check(given *attach.Options) error {
+func (o *Polled) Check(given *attach.Options) error {
 	_, err := o.listed(given)
 	return err
 }
 
 // Source says in a few words where the servers are from.
-func (o *Options) Source(given *attach.Options) string {
+func (o *Polled) Source(given *attach.Options) string {
 	if o.File != "" {
 		return o.File
 	}

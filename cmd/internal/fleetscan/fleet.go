@@ -1,4 +1,4 @@
-package scraped
+package fleetscan
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const (
 // that the user gives about all of them. progress is told how many servers of how many are done; it may be nil.
 // A server that could not be read is listed with the reason. The error, which has the exit code, is about the
 // Prometheus server: no server could be read. The servers that it knows of are listed beside it.
-func (o *Options) Fleet(ctx context.Context, given *attach.Options, r prometheus.Range, progress func(done, all int)) ([]fleet.Server, error) {
+func (o *Scraped) Fleet(ctx context.Context, given *attach.Options, r prometheus.Range, progress func(done, all int)) ([]fleet.Server, error) {
 	source, found, err := o.Open(ctx, r, engines.DiagnosisSeries())
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (o *Options) Fleet(ctx context.Context, given *attach.Options, r prometheus
 
 // reading is one reading of many servers.
 type reading struct {
-	o        *Options
+	o        *Scraped
 	given    *attach.Options
 	source   *prometheus.Source
 	r        prometheus.Range

@@ -1,4 +1,4 @@
-package monitoring
+package exporter
 
 import (
 	"encoding/json"

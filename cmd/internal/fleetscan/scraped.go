@@ -1,5 +1,7 @@
-// Package scraped diagnoses servers by what a Prometheus server scraped of them.
-package scraped
+// Package fleetscan diagnoses many servers: those that a Prometheus server scraped, without contacting
+// them, or those of a file or of Kubernetes, by polling each for a while. It reads the list again and
+// again for a screen. What the diagnoses have in common is computed by engine/fleet.
+package fleetscan
 
 import (
 	"context"
@@ -21,7 +23,7 @@ import (
 )
 
 // Options are the flags that choose servers and a time in a Prometheus server.
-type Options struct {
+type Scraped struct {
 	Prometheus string
 	Match      string
 	Since      time.Duration
@@ -40,12 +42,12 @@ const timeExample = "2026-11-26T03:00:00Z"
 const defaultSince = 10 * time.Minute
 
 // Register adds the flags.
-func (o *Options) Register(f *pflag.FlagSet) { o.register(f, true) }
+func (o *Scraped) Register(f *pflag.FlagSet) { o.register(f, true) }
 
 // RegisterServers adds the flags that choose servers, and none for a time.
-func (o *Options) RegisterServers(f *pflag.FlagSet) { o.register(f, false) }
+func (o *Scraped) RegisterServers(f *pflag.FlagSet) { o.register(f, false) }
 
-func (o *Options) register(f *pflag.FlagSet, times bool) {
+func (o *Scraped) register(f *pflag.FlagSet, times bool) {
 	o.flags = f
 	f.StringVar(&o.Prometheus, "prometheus", "", "`URL` of a Prometheus server, or of Thanos, Mimir or VictoriaMetrics, that scraped the server")
 	f.StringVar(&o.Match, "match", "", "label `MATCHERS` of its series: 'model_name=\"x\",instance=~\"gpu-7:.*\"'")
@@ -58,7 +60,7 @@ func (o *Options) register(f *pflag.FlagSet, times bool) {
 }
 
 // Between returns the range between two times, as Span does for those of the flags.
-func (o *Options) Between(from, to string) (prometheus.Range, error) {
+func (o *Scraped) Between(from, to string) (prometheus.Range, error) {
 	q := *o
 	q.From, q.To = from, to
 	return q.Span(time.Time{})
@@ -69,7 +71,7 @@ var others = [...]string{"match", "since", "from", "to", "http-config"}
 
 // Span returns the time to read. now is the present. It returns a usage error if the flags contradict
 // each other.
-func (o *Options) Span(now time.Time) (prometheus.Range, error) {
+func (o *Scraped) Span(now time.Time) (prometheus.Range, error) {
 	none := prometheus.Range{}
 	if o.Prometheus == "" {
 		for _, name := range others {
@@ -109,7 +111,7 @@ const maxHTTPConfig = 1 << 20
 
 // source returns the Prometheus server. series are the names of the series to read, nil for all. The error is a
 // usage error: it is not contacted.
-func (o *Options) source(series []string) (*prometheus.Source, error) {
+func (o *Scraped) source(series []string) (*prometheus.Source, error) {
 	read := func(path string) ([]byte, error) { return cli.ReadFile(path, maxHTTPConfig) }
 	source, err := prometheus.Open(prometheus.Options{URL: o.Prometheus, HTTPConfig: o.HTTPConfig, Read: read, UserAgent: "rooftop/" + cli.Version(), Series: series, Dial: o.dial})
 	if err != nil {
@@ -119,14 +121,14 @@ func (o *Options) source(series []string) (*prometheus.Source, error) {
 }
 
 // Check rejects what is no Prometheus server, before it is contacted. The error is a usage error.
-func (o *Options) Check() error {
+func (o *Scraped) Check() error {
 	_, err := o.source(nil)
 	return err
 }
 
 // Open returns a source and the servers that were scraped in a range. series are the names of the series to
 // read, nil for all. The error has the exit code.
-func (o *Options) Open(ctx context.Context, r prometheus.Range, series []string) (*prometheus.Source, []prometheus.Target, error) {
+func (o *Scraped) Open(ctx context.Context, r prometheus.Range, series []string) (*prometheus.Source, []prometheus.Target, error) {
 	source, err := o.source(series)
 	if err != nil {
 		return nil, nil, err
@@ -156,7 +158,7 @@ func coded(ctx context.Context, err error) error {
 
 // Diagnose diagnoses one server in a range. given are the facts that the user gives about it. It
 // records the scrapes, unless record is nil. The error has the exit code.
-func (o *Options) Diagnose(ctx context.Context, source *prometheus.Source, t prometheus.Target, r prometheus.Range, given *attach.Options, record *session.Recorder) (engine.Diagnosis, error) {
+func (o *Scraped) Diagnose(ctx context.Context, source *prometheus.Source, t prometheus.Target, r prometheus.Range, given *attach.Options, record *session.Recorder) (engine.Diagnosis, error) {
 	one := []prometheus.Target{t}
 	pages, err := source.Pages(ctx, one, r)
 	if err != nil {
@@ -174,7 +176,7 @@ func nameGPUs(ctx context.Context, source *prometheus.Source, list []prometheus.
 }
 
 // examine diagnoses the pages of one server.
-func (o *Options) examine(t prometheus.Target, pages []prometheus.Page, r prometheus.Range, given *attach.Options, record *session.Recorder) (engine.Diagnosis, error) {
+func (o *Scraped) examine(t prometheus.Target, pages []prometheus.Page, r prometheus.Range, given *attach.Options, record *session.Recorder) (engine.Diagnosis, error) {
 	var a attach.Server
 	if err := a.LearnGiven(given); err != nil {
 		return engine.Diagnosis{}, err

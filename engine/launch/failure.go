@@ -1,5 +1,4 @@
-// Package serverlog finds the line of a server's log that says why it failed.
-package serverlog
+package launch
 
 import (
 	"regexp"
@@ -11,17 +10,17 @@ import (
 // maxReasonRunes limits a reason to about a sentence.
 const maxReasonRunes = 300
 
-// Reason returns the line of a server's log that says why it failed; "" for an empty
+// FailureReason returns the line of a server's log that says why it failed; "" for an empty
 // log. It prefers the message of the process that failed first over those of its parents.
 // The line may hold secrets.
-func Reason(log []byte) string {
-	text, _ := Weigh(log)
+func FailureReason(log []byte) string {
+	text, _ := WeighFailure(log)
 	return text
 }
 
-// Weigh returns the line that best says why a server failed, and whether it describes a
+// WeighFailure returns the line that best says why a server failed, and whether it describes a
 // failure at all.
-func Weigh(log []byte) (text string, failure bool) {
+func WeighFailure(log []byte) (text string, failure bool) {
 	best, bestRank := "", 0
 	for line := range strings.Lines(string(log)) {
 		line = bare(line)

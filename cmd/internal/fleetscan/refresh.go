@@ -1,5 +1,4 @@
-// Package refresh reads a list of servers again and again, for a screen.
-package refresh
+package fleetscan
 
 import (
 	"context"

@@ -1,6 +1,4 @@
-// Package screen is the part that all commands with a full-screen display share: options of the
-// screen, and restoring the terminal.
-package screen
+package main
 
 import (
 	"fmt"
@@ -18,8 +16,8 @@ import (
 	"github.com/rooftop-dev/rooftop/tui"
 )
 
-// Options control the look and refresh rate of the screen.
-type Options struct {
+// screenOptions control the look and refresh rate of the screen.
+type screenOptions struct {
 	Theme   string
 	Refresh time.Duration
 	Mouse   bool
@@ -34,18 +32,20 @@ const (
 	maxRefresh     = 10 * time.Second
 )
 
-// Default returns the options for commands without screen flags.
-func Default() Options { return Options{Theme: "auto", Refresh: defaultRefresh, Mouse: true} }
+// defaultScreen returns the options for commands without screen flags.
+func defaultScreen() screenOptions {
+	return screenOptions{Theme: "auto", Refresh: defaultRefresh, Mouse: true}
+}
 
 // Register adds the flags of the screen.
-func (o *Options) Register(f *pflag.FlagSet) {
+func (o *screenOptions) Register(f *pflag.FlagSet) {
 	cli.Choice(f, &o.Theme, "theme", "auto", "`WHICH` colours: auto, dark or light; auto asks the terminal", "auto", "dark", "light")
 	f.DurationVar(&o.Refresh, "refresh", defaultRefresh, "`TIME` between two looks at the run, 50ms to 10s; longer over a slow line")
 	f.BoolVar(&o.Mouse, "mouse", true, "take wheel and clicks; shift selects text, --mouse=false leaves the mouse to the terminal")
 }
 
 // Check rejects flags that are out of range.
-func (o *Options) Check() error {
+func (o *screenOptions) Check() error {
 	if o.Refresh < minRefresh || o.Refresh > maxRefresh {
 		return cli.Usagef("--refresh %v: give %v to %v", o.Refresh, minRefresh, maxRefresh)
 	}
@@ -53,7 +53,7 @@ func (o *Options) Check() error {
 }
 
 // TUI returns the options of package tui.
-func (o *Options) TUI(w *cli.World, out *cli.Output) tui.Options {
+func (o *screenOptions) TUI(w *cli.World, out *cli.Output) tui.Options {
 	options := tui.Options{ASCII: out.Style(w).ASCII, Color: out.Color, Theme: o.Theme, Refresh: o.Refresh, NoMouse: !o.Mouse, Env: w.Env}
 	if f, ok := w.Stdin.(*os.File); ok {
 		options.Program = append(options.Program, tea.WithInput(f))
@@ -65,9 +65,9 @@ func (o *Options) TUI(w *cli.World, out *cli.Output) tui.Options {
 	return options
 }
 
-// Possible reports whether a command may use the screen: stdin and stdout are terminals, and no
+// screenPossible reports whether a command may use the screen: stdin and stdout are terminals, and no
 // other output was requested.
-func Possible(w *cli.World, out *cli.Output) bool {
+func screenPossible(w *cli.World, out *cli.Output) bool {
 	_, stdout := cli.Terminal(w.Stdout)
 	kind, _ := w.Env("TERM")
 	return possible(out, cli.TerminalInput(w.Stdin), stdout, kind)
@@ -81,9 +81,9 @@ func possible(out *cli.Output, stdin, stdout bool, term string) bool {
 // mouse and a style.
 const screenOff = "\x1b[?1049l\x1b[?25h\x1b[?2004l\x1b[?1002l\x1b[?1006l\x1b[m"
 
-// Restorer saves the terminal's state and returns a function that restores it, for when the screen
+// terminalRestorer saves the terminal's state and returns a function that restores it, for when the screen
 // program cannot do it itself.
-func Restorer(w *cli.World) func() {
+func terminalRestorer(w *cli.World) func() {
 	in, ok := w.Stdin.(*os.File)
 	if !ok {
 		return func() {}
@@ -98,9 +98,9 @@ func Restorer(w *cli.World) func() {
 	}
 }
 
-// Silence keeps the output of standard loggers off the terminal, and returns a function that undoes
+// silenceLibraries keeps the output of standard loggers off the terminal, and returns a function that undoes
 // that.
-func Silence() func() {
+func silenceLibraries() func() {
 	logger, writer := slog.Default(), log.Writer()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	log.SetOutput(io.Discard)
