@@ -2,7 +2,7 @@ package loop
 
 import (
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/loop/measured"
+	"github.com/rooftop-dev/rooftop/engine/effect"
 )
 
 // applying restarts the server by the applier.
@@ -40,7 +40,7 @@ func (a *applying) apply(request Apply) {
 	a.conn.downAt = a.now
 	a.auto.cancelPending()
 	a.enterPhase(PhaseApplying)
-	request.Answers = !request.Revert && measured.ChangesAnswers(request.Changes)
+	request.Answers = !request.Revert && effect.ChangesAnswers(request.Changes)
 	a.addAction(request)
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 	"github.com/rooftop-dev/rooftop/engine/loop/search"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -65,12 +64,12 @@ func (b *baselineData) beginNextStart() {
 		return
 	}
 	starts := slices.Concat(b.earlier, []verdict.Incarnation{b.latest})
-	*b = baselineData{earlier: starts[max(0, len(starts)-measured.MostStarts+1):], spreadUnknown: true}
+	*b = baselineData{earlier: starts[max(0, len(starts)-effect.MostStarts+1):], spreadUnknown: true}
 }
 
 // setBase replaces the measurements of the kept configuration by one start, and earlier ones.
 func (b *baselines) setBase(start verdict.Incarnation, earlier []verdict.Incarnation) {
-	b.measured = baselineData{earlier: earlier, latest: measured.Append(nil, start, b.plan.Longest), host: b.current.host.mean()}
+	b.measured = baselineData{earlier: earlier, latest: effect.Append(nil, start, b.plan.Longest), host: b.current.host.mean()}
 }
 
 // renewal tracks the renewal of the baseline while the loop waits for a change.
@@ -124,7 +123,7 @@ func (b *baselines) renew() {
 	if slices.ContainsFunc(part, func(w engine.Window) bool { return hangs(&w) }) {
 		return // a stalled server teaches nothing
 	}
-	d, more := b.diagnose(part), measured.Slices(part)
+	d, more := b.diagnose(part), effect.Slices(part)
 	data, isFar := &b.measured, b.isFar(d, more)
 	add, until := slices.Concat(r.outlierSlices, more), windowsEnd(part)
 	if isFar && (r.outlier == nil || differsMuch(r.outlier, d)) {
@@ -144,7 +143,7 @@ func (b *baselines) renew() {
 		r.outlier, r.outlierSlices = nil, nil
 	}
 	r.until = until
-	data.latest = measured.Append(data.latest, add, b.plan.Longest)
+	data.latest = effect.Append(data.latest, add, b.plan.Longest)
 	data.host = b.current.host.mean()
 	renewed := b.renewedWindows(until)
 	b.diagnosis, b.filling = b.diagnose(renewed), poolFilling(renewed)
@@ -167,7 +166,7 @@ func (b *baselines) renewedWindows(until time.Duration) []engine.Window {
 // isFar reports whether the throughput of a stretch differs from that of each stretch of the
 // baseline as much as between different loads.
 func (b *baselines) isFar(d *engine.Diagnosis, stretch verdict.Incarnation) bool {
-	rates, now := measured.Rates(b.measured.latest, b.plan.Measure), measured.Rates(stretch, b.plan.Measure)
+	rates, now := effect.Rates(b.measured.latest, b.plan.Measure), effect.Rates(stretch, b.plan.Measure)
 	if len(rates) == 0 || len(now) == 0 {
 		return differsMuch(b.diagnosis, d)
 	}
@@ -208,7 +207,7 @@ func (b *baselines) measureSpread() {
 	}
 	before := data.startBefore()
 	after := verdict.Side{Incarnations: []verdict.Incarnation{data.latest}}
-	full := measured.Length(data.latest) >= b.plan.Longest-b.plan.Measure
+	full := effect.Length(data.latest) >= b.plan.Longest-b.plan.Measure
 	r := b.compareStarts(&before, &after)
 	if !full && (!r.Known || r.Direction == verdict.NotComparable || r.Measured > sufficientSpread*b.precision()) {
 		return
@@ -316,7 +315,7 @@ func (b *baselines) judging(touch verdict.Touch, p verdict.Plan) verdict.Plan {
 func (b *baselines) lacking(r *engine.Recommendation) (why string, most time.Duration) {
 	side, short, left := b.measured.side(), verdict.LongestBurst-engine.WindowSlack, b.measuringLeft()
 	for _, start := range side.Incarnations {
-		short -= measured.Length(start)
+		short -= effect.Length(start)
 	}
 	switch {
 	case left == 0:
@@ -339,7 +338,7 @@ func (b *baselines) inStretches(d time.Duration) time.Duration {
 
 // measuringLeft returns how much longer the kept configuration is measured under load, at most.
 func (b *baselines) measuringLeft() time.Duration {
-	return max(0, b.plan.Longest-b.plan.Measure-measured.Length(b.measured.latest))
+	return max(0, b.plan.Longest-b.plan.Measure-effect.Length(b.measured.latest))
 }
 
 // selfUncertainty returns half the width of the interval of one side by itself, as a ratio; 0
@@ -408,7 +407,7 @@ func (b *baselines) keepInconclusive(it *Iteration) {
 	changes := material(it.Changes)
 	starts := slices.Concat(b.trials.earlierStarts, []verdict.Incarnation{b.trials.lastSlices})
 	b.inconclusive = slices.DeleteFunc(b.inconclusive, func(u inconclusive) bool { return engine.SameChanges(u.changes, changes) })
-	b.inconclusive = append(b.inconclusive, inconclusive{changes, starts[max(0, len(starts)-measured.MostStarts+1):]})
+	b.inconclusive = append(b.inconclusive, inconclusive{changes, starts[max(0, len(starts)-effect.MostStarts+1):]})
 	b.inconclusive = b.inconclusive[max(0, len(b.inconclusive)-mostInconclusive):]
 }
 
@@ -458,7 +457,7 @@ func (b *baselines) baselineDone(windows []engine.Window) {
 	d := b.diagnose(windows)
 	b.announceMeasurement(d, "")
 	b.setBaseline(d, windows)
-	b.setBase(measured.Slices(windows), nil)
+	b.setBase(effect.Slices(windows), nil)
 	b.trials.toWaiting()
 }
 
@@ -580,7 +579,7 @@ func (b *baselines) salvageBaseline(was Phase) {
 		b.measured = baselineData{}
 	}
 	b.setBaseline(d, part)
-	b.measured.latest = measured.Slices(part)
+	b.measured.latest = effect.Slices(part)
 	if was != PhaseBaseline {
 		return
 	}

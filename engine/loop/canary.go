@@ -11,7 +11,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/launch"
-	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -161,14 +160,14 @@ func (c *canaries) sides() (others, own verdict.Side) {
 		return others, own
 	}
 	begun := windows[from].Start - engine.WindowLength/2
-	own.Incarnations = []verdict.Incarnation{measured.Slices(windows[from:])}
+	own.Incarnations = []verdict.Incarnation{effect.Slices(windows[from:])}
 	for i := range c.servers[1:] {
 		windows := c.servers[1+i].windows
 		from := slices.IndexFunc(windows, func(w engine.Window) bool { return w.Start >= begun })
 		if from < 0 {
 			continue
 		}
-		if start := measured.Slices(windows[from:]); len(start) > 0 {
+		if start := effect.Slices(windows[from:]); len(start) > 0 {
 			others.Incarnations = append(others.Incarnations, start)
 		}
 	}
@@ -182,7 +181,7 @@ func (c *canaries) look() {
 	others.CostPerHour, own.CostPerHour = engine.FactOpt(c.server.facts.CostPerHour), engine.FactOpt(c.facts().CostPerHour)
 	m.measured = 0
 	if len(own.Incarnations) > 0 {
-		m.measured = measured.Length(own.Incarnations[0])
+		m.measured = effect.Length(own.Incarnations[0])
 	}
 	waited := c.now - c.begun
 	switch {
@@ -197,7 +196,7 @@ func (c *canaries) look() {
 	if due <= m.nextLook {
 		return
 	}
-	plan := c.baseline.judging(measured.TouchedBy(it.Changes, true), verdict.Plan{Look: due - 1, Looks: len(m.looks), Last: due == len(m.looks), Paired: true})
+	plan := c.baseline.judging(effect.TouchedBy(it.Changes, true), verdict.Plan{Look: due - 1, Looks: len(m.looks), Last: due == len(m.looks), Paired: true})
 	// Starts of one server say little of how those of several machines differ.
 	plan.Spread = verdict.Widen(verdict.SiblingDifferences(others.Incarnations))
 	r := verdict.Judge(&others, &own, plan)

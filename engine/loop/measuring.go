@@ -8,7 +8,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -44,7 +43,7 @@ func (m *measuring) scheduleLooks() {
 func (m *measuring) measuringWindow() {
 	part, ok := m.current.measure(m.plan.Measure)
 	windows := m.measuredWindows()
-	m.measured = measured.Length(measured.Slices(windows))
+	m.measured = effect.Length(effect.Slices(windows))
 	n := m.looksDue()
 	if !ok && n == len(m.looks) && m.isOverdue() {
 		ok, part = true, nil
@@ -94,7 +93,7 @@ func hangs(w *engine.Window) bool {
 func (m *measuring) lookAt(windows, part []engine.Window, look int) {
 	last := look == len(m.looks)-1
 	it := m.lastIteration()
-	plan := m.baseline.judging(measured.TouchedBy(it.Changes, it.Noticed != Unreadable), verdict.Plan{Look: look, Looks: len(m.looks), Last: last, Again: m.trials.again})
+	plan := m.baseline.judging(effect.TouchedBy(it.Changes, it.Noticed != Unreadable), verdict.Plan{Look: look, Looks: len(m.looks), Last: last, Again: m.trials.again})
 	noise := it.Noticed == SameSettings
 	if noise { // it decides nothing, so that repeated looks do no harm
 		plan.Look, plan.Looks, plan.Last = 0, 1, true
@@ -152,7 +151,7 @@ func (m *measuring) restartWhenComparable(part []engine.Window, plan verdict.Pla
 
 // sideOf returns windows of the current measurement as one side of a comparison.
 func (m *measuring) sideOf(windows []engine.Window) verdict.Side {
-	return verdict.Side{Incarnations: []verdict.Incarnation{measured.Slices(windows)}, Host: m.current.host.mean()}
+	return verdict.Side{Incarnations: []verdict.Incarnation{effect.Slices(windows)}, Host: m.current.host.mean()}
 }
 
 // lookText returns the result of a look as one line.
@@ -259,7 +258,7 @@ func (m *measuring) noiseMeasured(d *effect.Delta, after *engine.Diagnosis, wind
 	}
 	m.trials.endIteration(IterationNoise)
 	if !m.notKept {
-		earlier := before[max(0, len(before)-measured.MostStarts+1):]
+		earlier := before[max(0, len(before)-effect.MostStarts+1):]
 		if d.Direction == verdict.NotComparable {
 			earlier = nil
 		}

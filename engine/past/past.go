@@ -8,7 +8,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -38,7 +37,7 @@ func (m *Measurement) incarnations() []verdict.Incarnation {
 	from := 0
 	for i := 1; i <= len(m.Windows); i++ {
 		if i == len(m.Windows) || m.Windows[i].Restarted || m.Windows[i].AfterRestart {
-			if start := measured.Slices(m.Windows[from:i]); len(start) > 0 {
+			if start := effect.Slices(m.Windows[from:i]); len(start) > 0 {
 				out = append(out, start)
 			}
 			from = i
@@ -77,7 +76,7 @@ func Compare(before, after *Measurement, plan verdict.Plan) *effect.Delta {
 func CompareAll(before, after []*Measurement, plan verdict.Plan) *effect.Delta {
 	was, is := before[len(before)-1], after[len(after)-1]
 	plan.Last = true
-	plan.Touch = measured.TouchedBy(was.Changes(is))
+	plan.Touch = effect.TouchedBy(was.Changes(is))
 	plan.Spread = verdict.Widen(nil)
 	if !slices.ContainsFunc(slices.Concat(before, after), func(m *Measurement) bool { return !before[0].OneStart(m) }) {
 		plan.Spread = verdict.Spread{From: "no restart lies between the two"}

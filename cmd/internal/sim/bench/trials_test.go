@@ -17,9 +17,9 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
-	"github.com/rooftop-dev/rooftop/engine/loop/measured"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -121,7 +121,7 @@ func (l *trialServer) until(length time.Duration) (_ verdict.Incarnation, err er
 			l.windows = append(l.windows, window.Clone())
 		}
 	}
-	return measured.Slices(l.windows), l.err
+	return effect.Slices(l.windows), l.err
 }
 
 // trialLoads lists the loads.

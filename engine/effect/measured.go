@@ -1,5 +1,5 @@
 // Package measured makes of windows what a verdict compares, and of a change what it may affect of that.
-package measured
+package effect
 
 import (
 	"slices"
