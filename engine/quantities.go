@@ -8,7 +8,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
 // MeasuredNames are the names of a diagnosis's quantities, in the order of its document
@@ -226,7 +225,7 @@ func (a *Aggregate) hardware(q *quantities, why string) {
 		}
 		if g.ThrottleOK {
 			throttled = stat.Some(throttled.Or(0))
-			if g.Throttle&throttle.Harmful != 0 {
+			if g.Throttle&catalog.Harmful != 0 {
 				throttled = stat.Some(1)
 			}
 		}

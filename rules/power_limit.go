@@ -5,11 +5,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
 // Limits of power-limit.
@@ -67,14 +67,14 @@ func checkPowerLimit(w *engine.Window, _ *engine.Facts) engine.Check {
 			continue
 		}
 		readable = true
-		if g.Throttle&throttle.Thermal != 0 {
+		if g.Throttle&catalog.Thermal != 0 {
 			c := fired("thermal or hardware throttling, at most", comparison{g.Peak[engine.GPUTemperatureC], "", 0, "C"})
 			c.Critical = thermalFiring
 			return c
 		}
 		drawn := g.Mean[engine.GPUPowerW].Div(g.Last[engine.GPUPowerLimitW])
 		share = share.Max(drawn)
-		if g.Throttle&throttle.Power == 0 {
+		if g.Throttle&catalog.Power == 0 {
 			continue
 		}
 		if capped = true; drawn.Or(0) >= powerAtLimit {
@@ -120,10 +120,10 @@ func worstGPU(r *engine.Run) (throttled, bool) {
 	most := -1.0
 	for i := range r.Agg.GPUs {
 		g := &r.Agg.GPUs[i]
-		if !g.ThrottleOK || g.Throttle&throttle.Harmful == 0 {
+		if !g.ThrottleOK || g.Throttle&catalog.Harmful == 0 {
 			continue
 		}
-		thermal := g.Throttle&throttle.Thermal != 0
+		thermal := g.Throttle&catalog.Thermal != 0
 		share := g.Mean[engine.GPUPowerW].Div(g.Last[engine.GPUPowerLimitW]).Or(0)
 		if thermal {
 			share += 2
@@ -280,7 +280,7 @@ func clockShare(r *engine.Run) stat.Opt {
 				continue
 			}
 			share := 1.0
-			if busy := g.Mean[engine.GPUUtil].Or(1); g.Throttle&throttle.Harmful != 0 {
+			if busy := g.Mean[engine.GPUUtil].Or(1); g.Throttle&catalog.Harmful != 0 {
 				share = 1 - busy + busy*min(1, clock.V)
 			}
 			if !slowest.OK || share < slowest.V {

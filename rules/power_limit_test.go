@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
 // TestPowerLimitThatWasNotRead checks that a limit that was not read is absent from the evidence,
@@ -22,7 +22,7 @@ func TestPowerLimitThatWasNotRead(t *testing.T) {
 	} {
 		w, f := quietWindow(), knownFacts()
 		g := &w.GPUs[0]
-		g.Throttle, g.ThrottleOK = throttle.PowerCap, true
+		g.Throttle, g.ThrottleOK = catalog.PowerCap, true
 		g.Mean[engine.GPUPowerW], g.Last[engine.GPUPowerLimitW] = stat.Some(690), c.limit
 		windows := []engine.Window{w, w.Clone()}
 		var found engine.Finding

@@ -8,7 +8,6 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
 // rule returns the rule with an ID.
@@ -138,7 +137,7 @@ func TestThresholds(t *testing.T) {
 	}
 	capped := func(w *engine.Window, _ *engine.Facts) {
 		g := &w.GPUs[0]
-		g.Throttle = throttle.PowerCap
+		g.Throttle = catalog.PowerCap
 		g.Mean[engine.GPUPowerW], g.Last[engine.GPUPowerLimitW] = stat.Some(690), stat.Some(700)
 	}
 	uneven := func(w *engine.Window, _ *engine.Facts) {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/engine/throttle"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/chart"
 	"github.com/rooftop-dev/rooftop/tui/frame"
@@ -138,13 +138,13 @@ func throttled(u *frame.Settings, g *engine.GPU) (sign, words string, t cell.Tok
 	if !g.ThrottleOK {
 		return u.Glyphs.Dash, "throttle reasons cannot be read", cell.Muted
 	}
-	words = strings.Join(throttle.Words(g.Throttle), ", ")
+	words = strings.Join(catalog.ThrottleWords(g.Throttle), ", ")
 	switch {
-	case g.Throttle&throttle.Harmful != 0:
+	case g.Throttle&catalog.Harmful != 0:
 		return u.Glyphs.Warn, "throttled: " + words, cell.Warn
 	case words != "":
 		return u.Glyphs.Info, "set by " + words, cell.Body
-	case g.Throttle&throttle.Idle != 0:
+	case g.Throttle&catalog.Idle != 0:
 		return u.Glyphs.Info, "low: idle", cell.Muted
 	}
 	return u.Glyphs.Good, "not throttled", cell.OK

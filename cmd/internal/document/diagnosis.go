@@ -5,11 +5,11 @@ import (
 	"io"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
 // DiagnosisSchema names the document that WriteDiagnosis writes.
@@ -169,7 +169,7 @@ func gpus(list []engine.GPUSummary) []Object {
 		}
 		reasons := Object{{"value", nil}, {"reason", unread}}
 		if g.ThrottleOK {
-			reasons = Object{{"value", throttle.Keys(g.Throttle)}, {"mask", g.Throttle}}
+			reasons = Object{{"value", catalog.ThrottleKeys(g.Throttle)}, {"mask", g.Throttle}}
 		}
 		out = append(out, append(o, Member{"throttle_reasons", reasons}))
 	}

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
 // ProbeSchema is the schema of the document of a capture.
@@ -91,7 +91,7 @@ func gpuUsage(g *capture.GPUUsage) Object {
 	}
 	reasons := Object{{"value", nil}, {"mask", nil}, {"reason", capture.NotRead}}
 	if g.ThrottleOK {
-		reasons = Object{{"value", throttle.Keys(g.Throttle)}, {"mask", g.Throttle}}
+		reasons = Object{{"value", catalog.ThrottleKeys(g.Throttle)}, {"mask", g.Throttle}}
 	}
 	return Object{{"index", g.Index}, {"name", g.Name}, {"uuid", g.UUID}, {"fields", fields}, {"throttle_reasons", reasons}, {"energy", g.Energy}}
 }

@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
 // processes returns the resource use of the process tree, by role and in total; a page with everything
@@ -256,7 +256,7 @@ func (r *report) gpu(g *capture.GPUUsage) []page.Node {
 	if len(unread) > 0 && (r.everything || len(rows) == 0) {
 		nodes = append(nodes, page.Inset(page.Toned(page.Muted, figure.Absent+" "+capture.NotRead+": "+strings.Join(unread, ", "))))
 	}
-	if names := throttle.Keys(g.Throttle); g.ThrottleOK && len(names) > 0 {
+	if names := catalog.ThrottleKeys(g.Throttle); g.ThrottleOK && len(names) > 0 {
 		nodes = append(nodes, page.Inset(page.Toned(page.Muted, "clock events seen: "+strings.Join(names, ", "))))
 	}
 	return nodes

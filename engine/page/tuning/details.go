@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
 // What a diagnosis rests on: facts, figures and devices, with their origin.
@@ -103,7 +103,7 @@ func devices(d *engine.Diagnosis) []page.Section {
 		case g.Throttle == 0:
 			sec.Add(page.Paragraph(page.Toned(page.Body, "throttle reasons: none")))
 		default:
-			sec.Add(page.Paragraph(page.Toned(page.Warn, "throttle reasons: "+strings.Join(throttle.Keys(g.Throttle), ", "))))
+			sec.Add(page.Paragraph(page.Toned(page.Warn, "throttle reasons: "+strings.Join(catalog.ThrottleKeys(g.Throttle), ", "))))
 		}
 		if len(unread) > 0 {
 			sec.Add(page.Paragraph(page.Toned(page.Muted, figure.Absent+" "+strings.Join(unread, ", ")+": not read on this device")))

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine/throttle"
+	"github.com/rooftop-dev/rooftop/catalog"
 )
 
 // Reading is the state of one simulated GPU at an instant, with values as defined by NVML.
@@ -68,7 +68,7 @@ type shown struct {
 func (m *Machine) NewMeter(first int, z Sizing) *Meter {
 	t := &Meter{m: m, first: first, chip: chipOf(m.s.GPU), tempC: ambientC}
 	t.vram = min(z.WeightBytes+z.ActivationBytes+z.OtherBytes+z.GraphBytes+z.KVBytes+m.c.contextBytes, m.s.GPU.VRAMGiB*gib)
-	t.shown = shown{clock: 1, powerW: m.power(0, 0, 0), throttle: throttle.Idle}
+	t.shown = shown{clock: 1, powerW: m.power(0, 0, 0), throttle: catalog.Idle}
 	return t
 }
 
@@ -149,11 +149,11 @@ func (t *Meter) close() {
 	s.powerW = min(wants, t.m.limitW)
 	switch {
 	case u.slow > 0:
-		s.throttle = throttle.SWThermal
+		s.throttle = catalog.SWThermal
 	case u.capped > 0 || wants > t.m.limitW:
-		s.throttle = throttle.PowerCap
+		s.throttle = catalog.PowerCap
 	case u.busy == 0:
-		s.throttle = throttle.Idle
+		s.throttle = catalog.Idle
 	}
 	t.energyJ += s.powerW * p
 	target := ambientC + riseC*s.powerW/t.m.powerW
@@ -187,7 +187,7 @@ func (t *Meter) Read(now time.Duration) []Reading {
 		} else {
 			r.PCIeTx = s.link
 		}
-		if s.throttle == throttle.Idle {
+		if s.throttle == catalog.Idle {
 			r.SMClockMHz = t.chip.idleMHz
 		}
 	}

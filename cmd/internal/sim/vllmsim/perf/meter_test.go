@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
-	"github.com/rooftop-dev/rooftop/engine/throttle"
 )
 
 // metered runs steps of a batch for a while, of each the given share busy, and
@@ -50,7 +50,7 @@ func TestMeterMeanings(t *testing.T) {
 			return math.Abs(r.Util-0.33) < 0.06 && r.NVLinkTx > 0
 		}, "utilization of a third"},
 		{"a slowed clock", batch(32, 1000), 1, 1.4, func(r perf.Reading) bool {
-			return r.Throttle == throttle.SWThermal && math.Abs(r.SMClockMHz-1980/1.4) < 2 && r.Util > 0.9 && r.TemperatureC > 80
+			return r.Throttle == catalog.SWThermal && math.Abs(r.SMClockMHz-1980/1.4) < 2 && r.Util > 0.9 && r.TemperatureC > 80
 		}, "the thermal reason, the clock lowered by the same factor, hot"},
 	}
 	for _, tt := range tests {
@@ -74,7 +74,7 @@ func TestMeterIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := m.NewMeter(0, z).Read(time.Hour)[0]
-	if r.Util != 0 || r.PowerW > 0.2*r.LimitW || r.Throttle != throttle.Idle || r.SMClockMHz >= 1000 {
+	if r.Util != 0 || r.PowerW > 0.2*r.LimitW || r.Throttle != catalog.Idle || r.SMClockMHz >= 1000 {
 		t.Errorf("an idle GPU reads %+v", r)
 	}
 	// The pool is taken at the start, whatever runs.

@@ -1,11 +1,11 @@
-package throttle_test
+package catalog_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rooftop-dev/rooftop/engine/throttle"
+	"github.com/rooftop-dev/rooftop/catalog"
 )
 
 func TestReasons(t *testing.T) {
@@ -38,13 +38,13 @@ func TestReasons(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.words, throttle.Words(tt.mask)); diff != "" {
+			if diff := cmp.Diff(tt.words, catalog.ThrottleWords(tt.mask)); diff != "" {
 				t.Errorf("Words (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(append([]string{}, tt.keys...), throttle.Keys(tt.mask)); diff != "" {
+			if diff := cmp.Diff(append([]string{}, tt.keys...), catalog.ThrottleKeys(tt.mask)); diff != "" {
 				t.Errorf("Keys (-want +got):\n%s", diff)
 			}
-			got := []bool{tt.mask&throttle.Harmful != 0, tt.mask&throttle.Power != 0, tt.mask&throttle.Thermal != 0}
+			got := []bool{tt.mask&catalog.Harmful != 0, tt.mask&catalog.Power != 0, tt.mask&catalog.Thermal != 0}
 			if diff := cmp.Diff([]bool{tt.harmful, tt.power, tt.thermal}, got); diff != "" {
 				t.Errorf("harmful, power, thermal (-want +got):\n%s", diff)
 			}

@@ -1,6 +1,6 @@
 // Package throttle names NVML's clock-event (formerly throttle) reasons: why a GPU's clocks
 // are below their maximum. nvidia-smi and DCGM report the same mask.
-package throttle
+package catalog
 
 import "fmt"
 
@@ -39,7 +39,7 @@ var reasons = [...]struct{ key, words string }{
 
 // Keys returns the keys of all reasons in a mask, lowest bit first; never nil. A bit that
 // this package does not know is "bit_N".
-func Keys(mask uint64) []string {
+func ThrottleKeys(mask uint64) []string {
 	list := []string{}
 	for bit := range 64 {
 		switch {
@@ -54,7 +54,7 @@ func Keys(mask uint64) []string {
 }
 
 // Words returns the reasons in a mask for display, lowest bit first, without Idle.
-func Words(mask uint64) []string {
+func ThrottleWords(mask uint64) []string {
 	var list []string
 	for bit := range 64 {
 		switch {
