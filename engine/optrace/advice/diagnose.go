@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/evidence"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -36,7 +35,7 @@ func severityFrom(value, limit float64) string {
 
 // subject is the trace under diagnosis.
 type subject struct {
-	*evidence.View
+	*optrace.View
 	names dialect
 }
 
@@ -117,7 +116,7 @@ var checks = []struct {
 // make, or that there is none. It uses only the summary and makes no claim about what was not
 // traced.
 func Diagnose(s *optrace.Summary) ([]optrace.Finding, optrace.Advice) {
-	v := &subject{evidence.NewView(s), dialectOf(&s.Target)}
+	v := &subject{optrace.NewView(s), dialectOf(&s.Target)}
 	var causes []*cause
 	for _, check := range checks {
 		if c := check.run(v); c != nil {

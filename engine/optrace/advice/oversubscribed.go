@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/optrace/evidence"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -18,7 +18,7 @@ func findOversubscribed(v *subject) *cause {
 		return findSelfPreempted(v)
 	}
 	p := v.Interference().Lost
-	if p.OK && p.Max < evidence.PreemptedLimit {
+	if p.OK && p.Max < optrace.PreemptedLimit {
 		return nil
 	}
 	c := newCause(severityBad, "More threads than CPUs", stat.None, v.threadsAndCPUs())
@@ -53,16 +53,16 @@ func findSelfPreempted(v *subject) *cause {
 	}
 	c.remedy = &remedy{kind: remedyHost, price: "none", gain: gainOf(0, freed(p.Mean)/2, freed(p.Max))}
 	switch r := c.remedy; i.Culprit {
-	case evidence.ByLimit:
+	case optrace.ByLimit:
 		c.Title = "A limit of CPU time stops the threads"
 		c.Evidence = slices.Insert(c.Evidence, 1, v.cpuLimit())
 		r.do = "Raise the limit of CPU time (cpu.max of the control group, --cpus of a container), or run one thread per CPU that it allows."
 		r.why, r.price = "A limit that is used up stops all threads until its next period begins.", "a higher limit takes CPU time from others"
-	case evidence.ByItself:
+	case optrace.ByItself:
 		c.Title = "Threads of the target take the CPUs from each other"
 		r.do = "Check for contexts that compute at the same time with more threads than CPUs in total; use one thread per CPU."
 		r.why = "A thread that waits for its CPU holds up its whole graph at the next barrier."
-	case evidence.ByBinding:
+	case optrace.ByBinding:
 		c.Title = "Threads are preempted, and not by other processes"
 		c.Evidence = append(c.Evidence, fmt.Sprintf("Other programs used %s of these CPUs over the whole trace, too little to explain it.", figure.Significant(v.HostLoad.CPUsOf(v.HostLoad.Others))))
 		r.do = "Check what keeps the threads off free CPUs: several threads bound to one CPU (taskset, --cpu-mask, --numa)"
@@ -71,7 +71,7 @@ func findSelfPreempted(v *subject) *cause {
 		}
 		r.do += "."
 		r.why = "CPUs were free while threads waited for one."
-	case evidence.ByUnknown:
+	case optrace.ByUnknown:
 		c.Title = "Threads are preempted; the cause is unknown"
 		c.Evidence = append(c.Evidence, "The processes on the other CPUs were not recorded.")
 		c.remedy = &remedy{

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/evidence"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -25,7 +24,7 @@ const (
 func findPreempted(v *subject) *cause {
 	i := v.Interference()
 	p := i.Lost
-	c := newCause(severityFrom(p.Max, evidence.PreemptedBad), "", stat.Some(p.Max), v.withoutCPU(&i))
+	c := newCause(severityFrom(p.Max, optrace.PreemptedBad), "", stat.Some(p.Max), v.withoutCPU(&i))
 	c.Evidence = append(c.Evidence, v.othersElsewhere(&i)...)
 	if list := v.takers(&i); list != "" {
 		c.Evidence = append(c.Evidence, "The CPU time that the threads lost went to "+list+".")
@@ -34,10 +33,10 @@ func findPreempted(v *subject) *cause {
 		c.Evidence = append(c.Evidence, "The other threads wait at the next barrier for the preempted one, so every operator looks slower.")
 	}
 	switch i.Culprit {
-	case evidence.ByPrograms:
+	case optrace.ByPrograms:
 		c.Title = "Another process takes the CPU: interference, not a slow operator"
 		c.remedy = v.keepOff(&i)
-	case evidence.ByKernel:
+	case optrace.ByKernel:
 		c.Title = "The kernel's own threads take the CPU: interference, not a slow operator"
 		c.instead = "kernel threads work for all programs (disks, network, memory); no setting of this runtime stops them"
 	default:
@@ -48,7 +47,7 @@ func findPreempted(v *subject) *cause {
 
 // withoutCPU describes for how long threads were ready without a CPU, apart from what the
 // tracer took.
-func (v *subject) withoutCPU(i *evidence.Interference) string {
+func (v *subject) withoutCPU(i *optrace.Interference) string {
 	text := fmt.Sprintf("Thread %d was ready but had no CPU for %s of the time of graphs", i.Lost.Highest, figure.PercentSign(i.Lost.Max))
 	if v.ThreadCount > 1 {
 		text += fmt.Sprintf("; the mean of %s is %s", figure.Counted(v.ThreadCount, "thread"), figure.PercentSign(i.Lost.Mean))
@@ -61,14 +60,14 @@ func (v *subject) withoutCPU(i *evidence.Interference) string {
 
 // keepOff returns the remedy against other programs. The time that the kernel took cannot be
 // saved.
-func (v *subject) keepOff(i *evidence.Interference) *remedy {
+func (v *subject) keepOff(i *optrace.Interference) *remedy {
 	p, taker := i.Lost, &i.Programs[0]
 	all := min(i.ByAllPrograms, 1)
 	// At least one thread regains what was taken from it, unless another process takes that; at
 	// most all threads wait for each one that is off its CPU.
 	least, most := min(1/float64(max(v.ThreadCount, 1)), partRetaken), all*v.LostByAll(p)
 	r := &remedy{kind: remedyHost, price: "the others get less of the machine"}
-	if taker.Part < evidence.MainTaker || taker.PID <= 0 {
+	if taker.Part < optrace.MainTaker || taker.PID <= 0 {
 		r.do = "Give this runtime CPUs of its own (taskset, a cpuset): several processes take turns on them."
 		r.why = fmt.Sprintf("No single process takes most of the %s that a thread loses.", figure.PercentSign(p.Max)) + v.fewerMeanwhile(i)
 		r.gain = gainOf(freed(partRetaken*all*p.Mean), freed(all*p.Max), freed(most))
@@ -79,7 +78,7 @@ func (v *subject) keepOff(i *evidence.Interference) *remedy {
 	took := max(taker.Share.Or(0), taker.Part*p.Max)
 	r.do = "Keep " + taker.Describe() + " off the CPUs of this runtime (taskset, a cpuset), lower its priority (nice), or stop it."
 	r.why = fmt.Sprintf("It had the CPU for %s of the time that threads lost.", figure.PercentSign(taker.Part))
-	if i.Elsewhere*p.Max >= evidence.TakerLimit {
+	if i.Elsewhere*p.Max >= optrace.TakerLimit {
 		r.why = fmt.Sprintf("It causes %s of the time that threads lost (est): it had their CPU or another one, so they took turns on the rest.", figure.PercentSign(taker.Part))
 	}
 	r.why += v.fewerMeanwhile(i)
@@ -90,9 +89,9 @@ func (v *subject) keepOff(i *evidence.Interference) *remedy {
 // fewerMeanwhile suggests fewer threads while other programs have the CPUs, because threads at
 // a barrier spin on the CPU that the awaited one needs. It returns "" if all threads fit the
 // remaining CPUs, or little is lost.
-func (v *subject) fewerMeanwhile(i *evidence.Interference) string {
+func (v *subject) fewerMeanwhile(i *optrace.Interference) string {
 	h := v.HostLoad
-	if h == nil || h.CPUs <= 0 || v.ThreadCount < 2 || i.Lost.Max < evidence.PreemptedBad {
+	if h == nil || h.CPUs <= 0 || v.ThreadCount < 2 || i.Lost.Max < optrace.PreemptedBad {
 		return ""
 	}
 	left := max(float64(h.CPUs)-h.CPUsOf(h.Others), 0)
@@ -106,14 +105,14 @@ func (v *subject) fewerMeanwhile(i *evidence.Interference) string {
 
 // othersElsewhere describes which programs used the CPUs on which no thread waited, if that cost
 // threads time.
-func (v *subject) othersElsewhere(i *evidence.Interference) []string {
+func (v *subject) othersElsewhere(i *optrace.Interference) []string {
 	h := v.HostLoad
-	if h == nil || i.Elsewhere*i.Lost.Max < evidence.TakerLimit {
+	if h == nil || i.Elsewhere*i.Lost.Max < optrace.TakerLimit {
 		return nil
 	}
 	list := make([]string, 0, mostTakers)
 	for k := range h.Processes {
-		if p := &h.Processes[k]; len(list) < mostTakers && h.CPUsOf(p.Time) >= evidence.TakerLimit {
+		if p := &h.Processes[k]; len(list) < mostTakers && h.CPUsOf(p.Time) >= optrace.TakerLimit {
 			row := optrace.OtherRow{PID: p.PID, Name: p.Name}
 			list = append(list, fmt.Sprintf("%s %s", row.Describe(), figure.Significant(h.CPUsOf(p.Time))))
 		}
@@ -126,11 +125,11 @@ func (v *subject) othersElsewhere(i *evidence.Interference) []string {
 }
 
 // takers lists the processes that took most, with their parts of the lost time.
-func (v *subject) takers(i *evidence.Interference) string {
+func (v *subject) takers(i *optrace.Interference) string {
 	var out []string
 	part := v.Parts(i.Lost.Max)
 	for _, o := range v.HadTheCPU() {
-		if p := part(&o); len(out) < mostTakers && p*i.Lost.Max >= evidence.TakerLimit {
+		if p := part(&o); len(out) < mostTakers && p*i.Lost.Max >= optrace.TakerLimit {
 			out = append(out, o.Describe()+" "+figure.PercentSign(p))
 		}
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/evidence"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -25,7 +24,7 @@ const (
 // findSync finds threads that wait for each other while none of them lost its CPU.
 func findSync(v *subject) *cause {
 	s, p := v.Barriers(), v.PreemptedSpread()
-	if !s.OK || v.ThreadCount < 2 || s.Mean < syncLimit || p.Max >= evidence.PreemptedLimit || (v.Target.CPUs > 0 && v.ThreadCount > v.Target.CPUs) {
+	if !s.OK || v.ThreadCount < 2 || s.Mean < syncLimit || p.Max >= optrace.PreemptedLimit || (v.Target.CPUs > 0 && v.ThreadCount > v.Target.CPUs) {
 		return nil
 	}
 	c := newCause(severityFrom(s.Mean, syncBad), "Threads wait for each other", stat.Some(s.Mean),
@@ -62,7 +61,7 @@ func (v *subject) halfTheThreads(s float64) *remedy {
 // pay. n threads with equal shares take the time of the slowest; k fast ones have n/k times the
 // work each. The gain is k·fast/(n·slow), with the speeds as the reciprocals of the time that
 // they compute.
-func (v *subject) fastCores(s evidence.Spread) *remedy {
+func (v *subject) fastCores(s optrace.Spread) *remedy {
 	middle := (s.Min + s.Max) / 2
 	var fast, slow float64 // threads
 	var busyFast, busySlow float64

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/evidence"
 )
 
 // product returns a decode graph of one product with weights of 32 MiB on two threads, one of
@@ -31,8 +30,8 @@ func TestSeenRoofOfLanesThatKeptTheirCPUs(t *testing.T) {
 		starved.Graph(product(m, 40*time.Millisecond, 15*time.Millisecond))
 	}
 	s := starved.Summary(Settings{Detail: optrace.LevelSched})
-	if s.Peak.From != "" || s.Kinds[0].Bound == optrace.BoundMemory || s.Kinds[0].OfPeak.OK || !evidence.MaxPreempted(s).OK {
-		t.Errorf("all starved: roof %+v, bound by %q at %v, without a CPU %v", s.Peak, s.Kinds[0].Bound, s.Kinds[0].OfPeak, evidence.MaxPreempted(s))
+	if s.Peak.From != "" || s.Kinds[0].Bound == optrace.BoundMemory || s.Kinds[0].OfPeak.OK || !optrace.MaxPreempted(s).OK {
+		t.Errorf("all starved: roof %+v, bound by %q at %v, without a CPU %v", s.Peak, s.Kinds[0].Bound, s.Kinds[0].OfPeak, optrace.MaxPreempted(s))
 	}
 	for range seenOperators {
 		starved.Graph(product(m, time.Millisecond, 0))

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/evidence"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -236,7 +235,7 @@ func (b *builder) bounds() string {
 	}
 	const noPeak = "the machine peak is not in the catalog (--catalog takes the CPU's data sheet)"
 	from := b.s.Peak.From
-	switch without := evidence.MaxPreempted(b.s); {
+	switch without := optrace.MaxPreempted(b.s); {
 	case len(b.s.Kinds) == 0 || from != optrace.PeakSeen && from != "":
 		return figure.Absent + " no operator could be classified"
 	case from == "" && without.OK:

@@ -1,18 +1,17 @@
-package evidence
+package optrace
 
 import (
 	"iter"
 
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // View is a summary with the derived figures that findings use.
 type View struct {
-	*optrace.Summary
-	Decode, Prefill *optrace.PhaseRow // nil if the phase did not occur often enough
-	ThreadCount     int               // threads that compute most graphs
-	Graphs          int               // of all phases
+	*Summary
+	Decode, Prefill *PhaseRow // nil if the phase did not occur often enough
+	ThreadCount     int       // threads that compute most graphs
+	Graphs          int       // of all phases
 }
 
 const (
@@ -23,27 +22,27 @@ const (
 )
 
 // NewView returns the view of a summary.
-func NewView(s *optrace.Summary) *View {
+func NewView(s *Summary) *View {
 	v := &View{Summary: s}
 	for i := range s.Phases {
 		p := &s.Phases[i]
 		v.Graphs += p.Graph.Count
 		switch {
-		case p.Phase == optrace.PhaseDecode.String() && p.Graph.Count >= optrace.FewestGraphs:
+		case p.Phase == PhaseDecode.String() && p.Graph.Count >= FewestGraphs:
 			v.Decode = p
-		case p.Phase == optrace.PhasePrefill.String() && p.Graph.Count > 0:
+		case p.Phase == PhasePrefill.String() && p.Graph.Count > 0:
 			v.Prefill = p
 		}
 	}
-	v.EachThread(func(*optrace.ThreadRow) { v.ThreadCount++ })
+	v.EachThread(func(*ThreadRow) { v.ThreadCount++ })
 	return v
 }
 
 // FewGraphs reports whether there are graphs, but too few to base a change on.
-func (v *View) FewGraphs() bool { return v.Graphs > 0 && v.Graphs < optrace.FewestGraphs }
+func (v *View) FewGraphs() bool { return v.Graphs > 0 && v.Graphs < FewestGraphs }
 
 // EachThread calls f with each thread that takes part in most graphs.
-func (v *View) EachThread(f func(*optrace.ThreadRow)) {
+func (v *View) EachThread(f func(*ThreadRow)) {
 	for i := range v.Threads {
 		t := &v.Threads[i]
 		if there := t.Busy.Plus(t.Sync).Plus(t.Off); !there.OK || there.V >= presentShare {
@@ -66,10 +65,10 @@ func (s Spread) scaled(f float64) Spread {
 }
 
 // Spread returns the range of a figure over the threads, without absent values.
-func (v *View) Spread(of func(*optrace.ThreadRow) stat.Opt) Spread {
+func (v *View) Spread(of func(*ThreadRow) stat.Opt) Spread {
 	var s Spread
 	n := 0.0
-	v.EachThread(func(t *optrace.ThreadRow) {
+	v.EachThread(func(t *ThreadRow) {
 		x := of(t)
 		if !x.OK {
 			return
@@ -90,14 +89,14 @@ func (v *View) Spread(of func(*optrace.ThreadRow) stat.Opt) Spread {
 }
 
 // Barriers returns the share of time in barriers, or that of waiting for other threads where barriers were not traced.
-func (v *View) Barriers() Spread { return v.Spread((*optrace.ThreadRow).InBarriers) }
+func (v *View) Barriers() Spread { return v.Spread((*ThreadRow).InBarriers) }
 
 // Busy returns the share of time that threads compute operators.
-func (v *View) Busy() Spread { return v.Spread(func(t *optrace.ThreadRow) stat.Opt { return t.Busy }) }
+func (v *View) Busy() Spread { return v.Spread(func(t *ThreadRow) stat.Opt { return t.Busy }) }
 
 // PreemptedSpread returns the share of time for which threads were ready without a CPU.
 func (v *View) PreemptedSpread() Spread {
-	return v.Spread(func(t *optrace.ThreadRow) stat.Opt {
+	return v.Spread(func(t *ThreadRow) stat.Opt {
 		if t.LostCPU.OK {
 			return t.LostCPU
 		}
@@ -106,13 +105,13 @@ func (v *View) PreemptedSpread() Spread {
 }
 
 // PeakPoint returns the machine's peak with n threads, false if it is unknown.
-func (v *View) PeakPoint(n int) (optrace.PeakPoint, bool) { return v.Peak.Point(n) }
+func (v *View) PeakPoint(n int) (PeakPoint, bool) { return v.Peak.Point(n) }
 
 // DecodeKinds iterates over the kinds of operators of decodes.
-func (v *View) DecodeKinds() iter.Seq[*optrace.OperatorRow] {
-	return func(yield func(*optrace.OperatorRow) bool) {
+func (v *View) DecodeKinds() iter.Seq[*OperatorRow] {
+	return func(yield func(*OperatorRow) bool) {
 		for i := range v.Kinds {
-			if k := &v.Kinds[i]; k.Phase == optrace.PhaseDecode.String() && !yield(k) {
+			if k := &v.Kinds[i]; k.Phase == PhaseDecode.String() && !yield(k) {
 				return
 			}
 		}
@@ -125,8 +124,8 @@ func (v *View) MemoryShare() stat.Opt {
 	var share stat.Opt
 	for k := range v.DecodeKinds() {
 		switch {
-		case !k.Share.OK || k.Bound == optrace.BoundUnknown:
-		case k.Bound == optrace.BoundMemory:
+		case !k.Share.OK || k.Bound == BoundUnknown:
+		case k.Bound == BoundMemory:
 			share = share.Plus(k.Share)
 		default:
 			share = share.Plus(stat.Some(0))

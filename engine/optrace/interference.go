@@ -1,6 +1,6 @@
 // Package evidence derives what findings are based on from a summary: which processes had the
 // CPUs, and how figures vary over threads.
-package evidence
+package optrace
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -71,7 +70,7 @@ type Interference struct {
 
 // taker is a process with the part of the lost time that it took.
 type taker struct {
-	optrace.OtherRow
+	OtherRow
 	Part float64
 }
 
@@ -95,7 +94,7 @@ func (v *View) Interference() Interference {
 	for _, o := range v.HadTheCPU() {
 		t := taker{OtherRow: o, Part: part(&o)}
 		switch {
-		case o.Name == optrace.SiblingName:
+		case o.Name == SiblingName:
 			i.BySiblings += t.Part
 		case kernelThread(o.Name):
 			i.ByKernelThreads += t.Part
@@ -141,9 +140,9 @@ func (v *View) othersTime() time.Duration {
 
 // Parts returns a function that gives the part of the lost time that a process other than the
 // tracer took: by its time if known, or else by its share.
-func (v *View) Parts(lost float64) func(*optrace.OtherRow) float64 {
+func (v *View) Parts(lost float64) func(*OtherRow) float64 {
 	whole := max(v.othersTime(), v.Preempted.Time.D-v.Observer.ReaderTime, 1)
-	return func(o *optrace.OtherRow) float64 {
+	return func(o *OtherRow) float64 {
 		if v.Preempted.Time.D > 0 {
 			return max(float64(o.Time)/float64(whole), 0)
 		}
@@ -181,7 +180,7 @@ func (v *View) byOthersElsewhere() (possible, filled float64, known bool) {
 
 // addElsewhere divides a part among the programs that had CPUs of the target, by their CPU
 // time.
-func (i *Interference) addElsewhere(h *optrace.HostLoad, part float64) {
+func (i *Interference) addElsewhere(h *HostLoad, part float64) {
 	if h == nil || !(part > 0) {
 		return
 	}
@@ -194,14 +193,14 @@ func (i *Interference) addElsewhere(h *optrace.HostLoad, part float64) {
 		hidden -= its
 		at := slices.IndexFunc(i.Programs, func(t taker) bool { return t.PID == p.PID })
 		if at < 0 {
-			i.Programs = append(i.Programs, taker{OtherRow: optrace.OtherRow{PID: p.PID}})
+			i.Programs = append(i.Programs, taker{OtherRow: OtherRow{PID: p.PID}})
 			at = len(i.Programs) - 1
 		}
 		i.Programs[at].Part += its
 		i.Programs[at].Name = cmp.Or(i.Programs[at].Name, p.Name)
 	}
 	if hidden*i.Lost.Max >= TakerLimit {
-		i.Programs = append(i.Programs, taker{OtherRow: optrace.OtherRow{Name: optrace.HiddenName}, Part: hidden})
+		i.Programs = append(i.Programs, taker{OtherRow: OtherRow{Name: HiddenName}, Part: hidden})
 	}
 }
 
@@ -264,9 +263,9 @@ func (v *View) LostByAll(off Spread) float64 {
 
 // HadTheCPU returns the known processes that had the CPUs, those that took most first, with the
 // target's own other threads.
-func (v *View) HadTheCPU() []optrace.OtherRow {
-	list := slices.DeleteFunc(slices.Clone(v.Others), func(o optrace.OtherRow) bool { return o.Name == optrace.UnknownName })
-	slices.SortStableFunc(list, func(a, b optrace.OtherRow) int {
+func (v *View) HadTheCPU() []OtherRow {
+	list := slices.DeleteFunc(slices.Clone(v.Others), func(o OtherRow) bool { return o.Name == UnknownName })
+	slices.SortStableFunc(list, func(a, b OtherRow) int {
 		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(b.Share.Or(0), a.Share.Or(0)))
 	})
 	return list
@@ -274,7 +273,7 @@ func (v *View) HadTheCPU() []optrace.OtherRow {
 
 // MaxPreempted returns the share of the time of graphs for which the thread that lost most was
 // ready without a CPU, absent if it is below [PreemptedLimit] or was not traced.
-func MaxPreempted(s *optrace.Summary) stat.Opt {
+func MaxPreempted(s *Summary) stat.Opt {
 	p := NewView(s).PreemptedSpread()
 	if !p.OK || p.Max < PreemptedLimit {
 		return stat.None
