@@ -20,7 +20,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
-	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
 	fleetscreen "github.com/rooftop-dev/rooftop/tui/fleet"
 )
 
@@ -143,7 +142,7 @@ func (o *fleetOptions) writeReport(list []fleet.Server) error {
 	if o.report == "" {
 		return nil
 	}
-	p := fleetpage.Page(list)
+	p := fleet.Page(list)
 	p.Foot = "Read from " + o.source() + ", " + time.Now().UTC().Format(time.RFC3339) + "."
 	var b bytes.Buffer
 	var err error
@@ -162,7 +161,7 @@ func (o *fleetOptions) writeReport(list []fleet.Server) error {
 }
 
 func printFleet(w *cli.World, o *fleetOptions, list []fleet.Server) error {
-	return cli.Print(w, &o.Output, list, cli.Text(fleetpage.Page), document.WriteFleet)
+	return cli.Print(w, &o.Output, list, cli.Text(fleet.Page), document.WriteFleet)
 }
 
 // fleetCode returns the exit code of a list: that of the worst server.

@@ -8,14 +8,13 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 	"github.com/rooftop-dev/rooftop/engine/page"
-	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/frame"
 )
 
 // choices are the user's settings for the contents of views.
 type choices struct {
-	order  fleetpage.Order
+	order  fleet.Order
 	by     fleet.By
 	within *within          // the group whose servers are listed, nil for all
 	filter string           // of the list, while the page of a server is open
@@ -55,7 +54,7 @@ func newView(l *fleet.Live, u *frame.Settings, set *choices) *view {
 	list := v.within()
 	if u.View == viewGroups {
 		v.groups = fleet.Groups(list, set.by)
-		v.table, v.all = fleetpage.Groups(v.groups, set.by), len(v.groups)
+		v.table, v.all = fleet.GroupsTable(v.groups, set.by), len(v.groups)
 		v.groups = kept(v.table, v.groups, u.Filter)
 		if len(v.groups) > 0 {
 			v.uneven = uneven(v.groups[v.cursor()].Servers, u)
@@ -68,7 +67,7 @@ func newView(l *fleet.Live, u *frame.Settings, set *choices) *view {
 		rows[i] = &list[i]
 	}
 	set.order.Sort(rows)
-	table, filter := fleetpage.Table(rows, set.order), u.Filter
+	table, filter := fleet.Table(rows, set.order), u.Filter
 	v.all = len(rows)
 	if u.View == viewServer {
 		filter = set.filter
@@ -171,7 +170,7 @@ func (v *view) server(p cell.Pane) frame.Extent {
 		l.Prose(page.Toned(page.Muted, "No server is chosen: esc goes back to the list."))
 	} else {
 		l.Title(s.Name, page.Toned(page.Muted, fmt.Sprintf("%d of %s", v.cursor()+1, figure.Counted(len(v.servers), "server"))))
-		l.Sections(frame.Matching(fleetpage.Server(s), strings.TrimSpace(v.u.Filter)))
+		l.Sections(frame.Matching(fleet.ServerSections(s), strings.TrimSpace(v.u.Filter)))
 	}
 	return frame.Scrolled(p, v.u, l)
 }
@@ -310,7 +309,7 @@ func (v *view) brief(p cell.Pane, first, shown int) {
 		return
 	}
 	p.Text(1, 0, cell.Strong, " "+p.Cut(s.Name, p.Width()/2)+" ")
-	v.u.Text(about, 0, v.u.Lines([]page.Section{{Nodes: []page.Node{fleetpage.Brief(s)}}}, p.Width()).From(0, briefLines-1))
+	v.u.Text(about, 0, v.u.Lines([]page.Section{{Nodes: []page.Node{fleet.Brief(s)}}}, p.Width()).From(0, briefLines-1))
 }
 
 // group draws what is uneven in the group under the cursor.

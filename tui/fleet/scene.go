@@ -7,7 +7,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 	"github.com/rooftop-dev/rooftop/engine/page"
-	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/frame"
 )
@@ -46,7 +45,7 @@ func (v *view) identity() []frame.Part {
 		parts = append(parts, frame.Part{Token: cell.Body, Text: v.l.Source, Gap: 2, Keep: 3})
 	}
 	if v.l.Servers != nil {
-		for i, span := range fleetpage.Counts(v.l.Servers) {
+		for i, span := range fleet.Counts(v.l.Servers) {
 			parts = append(parts, frame.Part{Token: span.Tone, Text: span.Text, Gap: 2, Keep: 20 - i})
 		}
 	}
@@ -99,7 +98,7 @@ func (v *view) stage() frame.Stage {
 // banner returns the problems of what is shown.
 func (v *view) banner() frame.Remarks {
 	l, g := v.l, v.u.Glyphs
-	switch text := fleetpage.NotRead(l.Servers); {
+	switch text := fleet.NotRead(l.Servers); {
 	case v.old():
 		return frame.Remarks{{Token: cell.Bad, Text: g.Bad + " Showing the last values, " + figure.Elapsed(l.Age()) + " old. The reading " + figure.Elapsed(l.Now-l.FailedAt) + " ago failed: " + figure.Stopped(l.Failed)}}
 	case text != "" && v.u.View != viewServer:
@@ -148,11 +147,11 @@ func (v *view) small(brief bool) frame.Remarks {
 	for _, r := range v.banner() {
 		list.Add(r.Token, r.Text)
 	}
-	tone, text := fleetpage.Answer(v.l.Servers)
+	tone, text := fleet.Answer(v.l.Servers)
 	list.Add(tone, v.u.Sign(tone)+" "+text)
 	if !brief {
 		var words []string
-		for _, span := range fleetpage.Counts(v.l.Servers) {
+		for _, span := range fleet.Counts(v.l.Servers) {
 			words = append(words, span.Text)
 		}
 		list.Add(cell.Body, strings.Join(words, ", "))
@@ -165,7 +164,7 @@ func (v *view) small(brief bool) frame.Remarks {
 // uneven returns what is uneven among servers.
 func uneven(list []fleet.Server, u *frame.Settings) []page.Text {
 	var out []page.Text
-	for _, f := range fleetpage.Findings(fleet.Findings(list)) {
+	for _, f := range fleet.FindingsPage(fleet.Findings(list)) {
 		out = append(out, page.Join(page.Toned(f.Tone, u.Sign(f.Tone), figure.NBSP), f.Title, page.Toned(page.Muted, ": "+strings.Join(f.Evidence, "; "))))
 	}
 	return out

@@ -10,7 +10,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/rooftop-dev/rooftop/engine/fleet"
-	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/frame"
 )
@@ -225,7 +224,7 @@ func (t *Screen) freeze() {
 }
 
 // sort changes the order of the servers. From another view it only shows them.
-func (t *Screen) sort(o fleetpage.Order) {
+func (t *Screen) sort(o fleet.Order) {
 	if t.Settings.View == viewServers {
 		t.set.order = o
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
-	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/frame"
 	"github.com/rooftop-dev/rooftop/tui/screentest"
@@ -298,7 +297,7 @@ func TestHoldsItsFrame(t *testing.T) {
 						u.Glyphs, u.Filter = cell.ASCII(), "gpu-00"
 					}
 					u.Scroll[v] = 7 * (h % 3)
-					set := &choices{order: fleetpage.Order(w % 9), by: fleet.By(h) % fleet.NumBys}
+					set := &choices{order: fleet.Order(w % 9), by: fleet.By(h) % fleet.NumBys}
 					if w%4 == 0 {
 						set.within = &within{by: fleet.ByDeployment, name: "vllm-chat"}
 					}
@@ -334,7 +333,7 @@ func TestHostileFleets(t *testing.T) {
 		for v := range numViews {
 			u := &frame.Settings{Glyphs: screentest.Pick(r, cell.Unicode(), cell.ASCII()), View: v, Filter: screentest.Pick(r, "", "gpu")}
 			u.Scroll[v] = screentest.Pick(r, 0, 3, frame.ToEnd)
-			c, _ := drawScreen(&l, u, &choices{order: fleetpage.Order(r.IntN(9))}, w, h)
+			c, _ := drawScreen(&l, u, &choices{order: fleet.Order(r.IntN(9))}, w, h)
 			if err := screentest.CheckFrame(c.Plain(), w, h); err != nil {
 				t.Fatalf("seed %d, view %s at %dx%d: %v\n%s", seed, tabs()[v], w, h, err, c.Plain())
 			}

@@ -9,7 +9,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
-	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
 )
 
 // everyState returns a fleet with a server in each state.
@@ -36,7 +35,7 @@ func TestFleetMatchesSchema(t *testing.T) {
 
 // A fleet's report to send around has every column and every finding.
 func TestFleetReport(t *testing.T) {
-	p := fleetpage.Page(everyState())
+	p := fleet.Page(everyState())
 	p.Foot = "Read from http://prometheus:9090."
 	var b bytes.Buffer
 	must(t, render.Markdown(&b, p))

@@ -6,7 +6,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 	"github.com/rooftop-dev/rooftop/engine/page"
-	fleetpage "github.com/rooftop-dev/rooftop/engine/page/fleet"
 )
 
 // What could not be judged never reads as well.
@@ -27,7 +26,7 @@ func TestAnswer(t *testing.T) {
 		{[]fleet.Server{blind, unread}, page.Warn, "No server could be judged"},
 		{[]fleet.Server{down, unread, healthy}, page.Bad, "c: " + down.Condition.String()},
 	} {
-		if tone, got := fleetpage.Answer(c.list); tone != c.tone || got != c.want {
+		if tone, got := fleet.Answer(c.list); tone != c.tone || got != c.want {
 			t.Errorf("%v %q, want %v %q", tone, got, c.tone, c.want)
 		}
 	}

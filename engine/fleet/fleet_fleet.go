@@ -8,36 +8,35 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/fleet"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Page returns the page of servers that are ranked already.
-func Page(list []fleet.Server) *page.Page {
+func Page(list []Server) *page.Page {
 	p := &page.Page{Title: "rooftop: " + figure.Counted(len(list), "server")}
 	first := page.Section{ID: "answer", Nodes: []page.Node{answer(list)}}
 	if text := NotRead(list); text != "" {
 		first.Add(page.Inset(page.Mark(page.Warn, text)))
 	}
-	rows := make([]*fleet.Server, len(list))
+	rows := make([]*Server, len(list))
 	for i := range list {
 		rows[i] = &list[i]
 	}
 	p.Sections = append(p.Sections, first, page.Section{ID: "servers", Title: "Servers", Note: "what to look at first on top", Nodes: []page.Node{Table(rows, 0)}})
-	if shown := Findings(fleet.Findings(list)); len(shown) > 0 {
+	if shown := FindingsPage(Findings(list)); len(shown) > 0 {
 		p.Sections = append(p.Sections, page.Section{ID: "groups", Title: "Servers of one model", Nodes: []page.Node{shown}})
 	}
 	return p
 }
 
 // Findings returns what is uneven among servers of one model.
-func Findings(list []fleet.Finding) page.Findings {
+func FindingsPage(list []Finding) page.Findings {
 	var shown page.Findings
 	for _, f := range list {
 		tone := page.Warn
-		if f.ID == fleet.OneIll {
+		if f.ID == OneIll {
 			tone = page.Bad
 		}
 		shown = append(shown, page.Finding{ID: string(f.ID), Tone: tone, Word: tone.Name(), Title: page.Toned(page.Strong, f.Model+": "+spoken(f.ID)), Evidence: []string{f.Text}})
@@ -46,10 +45,10 @@ func Findings(list []fleet.Finding) page.Findings {
 }
 
 // spoken returns the name of a finding in words: "uneven load".
-func spoken(id fleet.FindingID) string { return strings.ReplaceAll(string(id), "-", " ") }
+func spoken(id FindingID) string { return strings.ReplaceAll(string(id), "-", " ") }
 
 // NotRead says how many servers could not be read, and why; "" if all were.
-func NotRead(list []fleet.Server) string {
+func NotRead(list []Server) string {
 	n, why := 0, ""
 	for i := range list {
 		if s := &list[i]; s.Unread != "" {
@@ -68,13 +67,13 @@ func NotRead(list []fleet.Server) string {
 }
 
 // answer says in one line which server to look at first.
-func answer(list []fleet.Server) page.Node {
+func answer(list []Server) page.Node {
 	tone, text := Answer(list)
 	return page.Prose{Text: page.Join(page.Mark(tone, tone.Name()), page.Toned(page.Strong, figure.NBSP+" "+text)), Lead: true}
 }
 
 // Answer says which server to look at first, and what to do, with its tone.
-func Answer(list []fleet.Server) (page.Tone, string) {
+func Answer(list []Server) (page.Tone, string) {
 	unjudged := 0
 	for i := range list {
 		switch s := &list[i]; {
@@ -96,7 +95,7 @@ func Answer(list []fleet.Server) (page.Tone, string) {
 }
 
 // todo returns the recommended change with its predicted gain; "" without one.
-func todo(s *fleet.Server) string {
+func todo(s *Server) string {
 	text := change(s)
 	if g := s.Gain(); text != "" && g.Mid.OK {
 		text += ", output " + tuning.Interval(g.Mid, g.Low, g.High)
@@ -105,7 +104,7 @@ func todo(s *fleet.Server) string {
 }
 
 // state returns the state of a server in a word, with its tone.
-func state(s *fleet.Server) (page.Tone, string) {
+func state(s *Server) (page.Tone, string) {
 	if s.Unread != "" {
 		return page.Warn, "not read"
 	}
@@ -113,7 +112,7 @@ func state(s *fleet.Server) (page.Tone, string) {
 }
 
 // change returns what to change on a server, "" if nothing.
-func change(s *fleet.Server) string {
+func change(s *Server) string {
 	switch r := s.Recommendation; {
 	case r == nil:
 		return ""
@@ -125,7 +124,7 @@ func change(s *fleet.Server) string {
 }
 
 // ofAchievable returns the share of the achievable output that a server reaches.
-func ofAchievable(s *fleet.Server) stat.Opt {
+func ofAchievable(s *Server) stat.Opt {
 	if p := s.Ceiling.Physical; p != nil {
 		return s.Current("generation_tokens_per_s").Div(p.AchievableTokensPerS)
 	}
@@ -133,7 +132,7 @@ func ofAchievable(s *fleet.Server) stat.Opt {
 }
 
 // span returns a range of dollars an hour as a cell.
-func span(w fleet.Span) page.Cell {
+func span(w Span) page.Cell {
 	if !w.Low.OK || !w.High.OK {
 		return page.Amount(w.Mid, "USD")
 	}
@@ -141,33 +140,33 @@ func span(w fleet.Span) page.Cell {
 }
 
 // fields are the columns of the table of servers. A reader may sort by those with Sort.
-func fields() []page.Field[*fleet.Server] {
-	figureOf := func(head, name, unit string) page.Field[*fleet.Server] {
-		return page.Right(head, page.Body, func(s *fleet.Server) page.Cell { return page.Amount(s.Current(name), unit) })
+func fields() []page.Field[*Server] {
+	figureOf := func(head, name, unit string) page.Field[*Server] {
+		return page.Right(head, page.Body, func(s *Server) page.Cell { return page.Amount(s.Current(name), unit) })
 	}
-	sorts := func(f page.Field[*fleet.Server], rank int) page.Field[*fleet.Server] {
+	sorts := func(f page.Field[*Server], rank int) page.Field[*Server] {
 		f.Sort, f.Rank = true, rank
 		return f
 	}
-	return []page.Field[*fleet.Server]{
-		sorts(page.Name("server", func(s *fleet.Server) string { return s.Name }), 0),
-		{Column: page.Column{Head: "state", Left: true}, Cell: func(s *fleet.Server) page.Cell {
+	return []page.Field[*Server]{
+		sorts(page.Name("server", func(s *Server) string { return s.Name }), 0),
+		{Column: page.Column{Head: "state", Left: true}, Cell: func(s *Server) page.Cell {
 			tone, word := state(s)
 			return page.Cell{Text: tone.Sign() + figure.NBSP + word, Tone: tone}
 		}},
-		sorts(page.Right("output", page.Accent, func(s *fleet.Server) page.Cell {
+		sorts(page.Right("output", page.Accent, func(s *Server) page.Cell {
 			g := s.Gain().Mid
 			return page.Cell{Text: tuning.Change(g), Value: g.Finite()}
 		}), 0),
-		sorts(page.Right("saves $/h (est)", page.Accent, func(s *fleet.Server) page.Cell { return span(s.Waste()) }), 1),
+		sorts(page.Right("saves $/h (est)", page.Accent, func(s *Server) page.Cell { return span(s.Waste()) }), 1),
 		sorts(figureOf("tok/s", "generation_tokens_per_s", ""), 2),
-		sorts(page.Right("of achievable (est)", page.Body, func(s *fleet.Server) page.Cell { return page.Share(ofAchievable(s)) }), 6),
+		sorts(page.Right("of achievable (est)", page.Body, func(s *Server) page.Cell { return page.Share(ofAchievable(s)) }), 6),
 		sorts(figureOf("running", "running_mean", ""), 3),
 		sorts(figureOf("waiting", "waiting_mean", ""), 4),
 		sorts(figureOf("KV peak", "kv_usage_peak", "ratio"), 5),
-		sorts(page.Left("model", page.Muted, func(s *fleet.Server) string { return s.Target.Model }), 7),
-		page.Left("release", page.Muted, func(s *fleet.Server) string { return s.Target.EngineVersion }).Ranked(8),
-		page.Left("GPU", page.Muted, func(s *fleet.Server) string { return s.Facts.GPUName.Value }).Ranked(9),
+		sorts(page.Left("model", page.Muted, func(s *Server) string { return s.Target.Model }), 7),
+		page.Left("release", page.Muted, func(s *Server) string { return s.Target.EngineVersion }).Ranked(8),
+		page.Left("GPU", page.Muted, func(s *Server) string { return s.Facts.GPUName.Value }).Ranked(9),
 		page.Left("change", page.Accent, change),
 	}
 }
@@ -198,14 +197,14 @@ func (o Order) column() int {
 }
 
 // Sort sorts ranked servers.
-func (o Order) Sort(list []*fleet.Server) {
+func (o Order) Sort(list []*Server) {
 	if c := o.column(); c >= 0 {
 		fields()[c].SortRows(list)
 	}
 }
 
 // Table returns the table of servers, which are in an order already.
-func Table(list []*fleet.Server, o Order) *page.Table {
+func Table(list []*Server, o Order) *page.Table {
 	t := page.Tabulate(list, fields())
 	if c := o.column(); c >= 0 {
 		t.Sorted, t.Columns[c].Rank = c+1, 0
@@ -214,30 +213,30 @@ func Table(list []*fleet.Server, o Order) *page.Table {
 }
 
 // Groups returns the table of groups of servers.
-func Groups(list []fleet.Group, by fleet.By) *page.Table {
-	sum := func(head, name string, rank int) page.Field[fleet.Group] {
-		return page.Right(head, page.Body, func(g fleet.Group) page.Cell { return page.Amount(fleet.Sum(g.Servers, name), "") }).Ranked(rank)
+func GroupsTable(list []Group, by By) *page.Table {
+	sum := func(head, name string, rank int) page.Field[Group] {
+		return page.Right(head, page.Body, func(g Group) page.Cell { return page.Amount(Sum(g.Servers, name), "") }).Ranked(rank)
 	}
-	count := func(head string, tone page.Tone, is func(*fleet.Server) bool) page.Field[fleet.Group] {
-		return page.Right(head, page.Body, func(g fleet.Group) page.Cell {
-			c := page.Integer(fleet.Count(g.Servers, is))
+	count := func(head string, tone page.Tone, is func(*Server) bool) page.Field[Group] {
+		return page.Right(head, page.Body, func(g Group) page.Cell {
+			c := page.Integer(Count(g.Servers, is))
 			if c.Value.V > 0 {
 				c.Tone = tone
 			}
 			return c
 		})
 	}
-	return page.Tabulate(list, []page.Field[fleet.Group]{
-		page.Name(by.String(), func(g fleet.Group) string { return g.Name }),
-		page.Right("servers", page.Strong, func(g fleet.Group) page.Cell { return page.Integer(len(g.Servers)) }),
-		count("ill", page.Bad, func(s *fleet.Server) bool { return s.Condition.Ill() }),
-		count("not read", page.Warn, func(s *fleet.Server) bool { return s.Unread != "" }).Ranked(2),
-		count("to change", page.Warn, (*fleet.Server).Changes),
-		page.Right("saves $/h (est)", page.Accent, func(g fleet.Group) page.Cell { return span(fleet.Waste(g.Servers)) }).Ranked(1),
+	return page.Tabulate(list, []page.Field[Group]{
+		page.Name(by.String(), func(g Group) string { return g.Name }),
+		page.Right("servers", page.Strong, func(g Group) page.Cell { return page.Integer(len(g.Servers)) }),
+		count("ill", page.Bad, func(s *Server) bool { return s.Condition.Ill() }),
+		count("not read", page.Warn, func(s *Server) bool { return s.Unread != "" }).Ranked(2),
+		count("to change", page.Warn, (*Server).Changes),
+		page.Right("saves $/h (est)", page.Accent, func(g Group) page.Cell { return span(Waste(g.Servers)) }).Ranked(1),
 		sum("tok/s", "generation_tokens_per_s", 3),
 		sum("running", "running_mean", 4),
 		sum("waiting", "waiting_mean", 5),
-		{Column: page.Column{Head: "uneven", Left: true, Tone: page.Warn, Rank: 6}, Cell: func(g fleet.Group) page.Cell {
+		{Column: page.Column{Head: "uneven", Left: true, Tone: page.Warn, Rank: 6}, Cell: func(g Group) page.Cell {
 			var words []string
 			for _, f := range g.Findings() {
 				words = append(words, spoken(f.ID))
@@ -248,7 +247,7 @@ func Groups(list []fleet.Group, by fleet.By) *page.Table {
 }
 
 // Brief returns the most important facts about one server in three lines: what to do, its load, and what it is.
-func Brief(s *fleet.Server) page.Facts {
+func Brief(s *Server) page.Facts {
 	var list page.Facts
 	add := func(label string, tone page.Tone, text string) {
 		list = append(list, page.Fact{Label: label, Text: page.Toned(tone, text), MaxLines: 1})
@@ -303,7 +302,7 @@ func Brief(s *fleet.Server) page.Facts {
 }
 
 // Server returns the page of one server: its diagnosis, and how to see it alone.
-func Server(s *fleet.Server) []page.Section {
+func ServerSections(s *Server) []page.Section {
 	var list []page.Section
 	if s.Unread != "" {
 		list = append(list, page.Section{ID: "answer", Nodes: []page.Node{
@@ -324,22 +323,22 @@ func Server(s *fleet.Server) []page.Section {
 
 // Counts returns how many servers there are, and how many are ill, not read, and to be changed; each with its
 // tone. What is zero is left out.
-func Counts(list []fleet.Server) page.Text {
+func Counts(list []Server) page.Text {
 	text := page.Toned(page.Strong, figure.Counted(len(list), "server"))
 	for _, c := range []struct {
 		tone page.Tone
 		word string
-		is   func(*fleet.Server) bool
+		is   func(*Server) bool
 	}{
-		{page.Bad, "ill", func(s *fleet.Server) bool { return s.Condition.Ill() }},
-		{page.Warn, "not read", func(s *fleet.Server) bool { return s.Unread != "" }},
-		{page.Warn, "to change", (*fleet.Server).Changes},
+		{page.Bad, "ill", func(s *Server) bool { return s.Condition.Ill() }},
+		{page.Warn, "not read", func(s *Server) bool { return s.Unread != "" }},
+		{page.Warn, "to change", (*Server).Changes},
 	} {
-		if n := fleet.Count(list, c.is); n > 0 {
+		if n := Count(list, c.is); n > 0 {
 			text = append(text, page.Span{Text: strconv.Itoa(n) + figure.NBSP + c.word, Tone: c.tone})
 		}
 	}
-	if w := fleet.Waste(list); w.Mid.OK {
+	if w := Waste(list); w.Mid.OK {
 		text = append(text, page.Span{Text: "saves " + span(w).Text + " an hour (est)", Tone: page.Accent})
 	}
 	return text
