@@ -38,11 +38,11 @@ func TestOtherProgramsAreRecorded(t *testing.T) {
 		return &loads{answers: []*optrace.HostLoad{want}}, nil
 	}
 	file := filepath.Join(t.TempDir(), "run"+Suffix)
-	live, errs, code := trace(t, d, "--save", file, "--json")
+	live, errs, code := runTrace(t, d, "--save", file, "--json")
 	if code != cli.ExitDone || beside != d.Target().PID {
 		t.Fatalf("exit code %d, measured beside %d: %s", code, beside, errs)
 	}
-	again, _, _ := trace(t, nil, file, "--json")
+	again, _, _ := runTrace(t, nil, file, "--json")
 	for name, text := range map[string]string{"the trace": live, "its recording": again} {
 		var got struct {
 			HostLoad *optrace.HostLoad `json:"host_load"`
@@ -53,7 +53,7 @@ func TestOtherProgramsAreRecorded(t *testing.T) {
 	}
 	d = newDecoder(time.Millisecond, 500)
 	d.load = func(int) (loadMeter, error) { return nil, errors.New("no /proc") }
-	if _, errs, code := trace(t, d); code != cli.ExitDone {
+	if _, errs, code := runTrace(t, d); code != cli.ExitDone {
 		t.Errorf("a trace does without: exit code %d: %s", code, errs)
 	}
 }

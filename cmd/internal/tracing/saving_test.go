@@ -52,7 +52,7 @@ func TestWhatIsSavedWhileItIsMade(t *testing.T) {
 		_, err := readRecording(pipe)
 		read <- err
 	}()
-	if _, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", pipe); code != cli.ExitDone {
+	if _, errs, code := runTrace(t, newDecoder(time.Millisecond, 500), "--save", pipe); code != cli.ExitDone {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if err := <-read; err != nil {
@@ -83,7 +83,7 @@ func TestWhatAKillLeftIsNotOverwritten(t *testing.T) {
 		}
 		d := newDecoder(time.Millisecond, 500)
 		d.closed = true // it is not opened
-		_, errs, code := trace(t, d, "--save", filepath.Join(dir, "run"+Suffix))
+		_, errs, code := runTrace(t, d, "--save", filepath.Join(dir, "run"+Suffix))
 		if want := fmt.Sprintf(c.want, partial); code != cli.ExitUsage || !strings.Contains(errs, want) || d.left != 500 {
 			t.Errorf("%s: exit code %d, %d calls are left: said %q, want %q", name, code, d.left, errs, want)
 		}
@@ -105,13 +105,13 @@ func TestTwoTracesToOneRecording(t *testing.T) {
 		for _, name := range []string{file, partialPath(file)} {
 			second := newDecoder(time.Millisecond, 500)
 			second.closed = true // it is not opened
-			_, errs, code := trace(t, second, "--save", name)
+			_, errs, code := runTrace(t, second, "--save", name)
 			if want := "another trace is writing " + partialPath(file); code != cli.ExitUsage || !strings.Contains(errs, want) {
 				t.Errorf("to %s: exit code %d: said %q, want %q", name, code, errs, want)
 			}
 		}
 	}
-	if _, errs, code := trace(t, first, "--save", file); code != cli.ExitDone {
+	if _, errs, code := runTrace(t, first, "--save", file); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	if r, err := readRecording(file); err != nil || len(r.Events) < 1000 {
@@ -125,7 +125,7 @@ func TestTracesThatRecordNothingAreInNobodysWay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run"+Suffix)
 	gone := newDecoder(time.Millisecond, 30)
 	gone.ended = true
-	if _, errs, code := trace(t, gone, "--force", "--save", file); code != cli.ExitNothing {
+	if _, errs, code := runTrace(t, gone, "--force", "--save", file); code != cli.ExitNothing {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if _, err := os.Lstat(partialPath(file)); !errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func TestTracesThatRecordNothingAreInNobodysWay(t *testing.T) {
 	if err := os.WriteFile(partialPath(file), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", file); code != cli.ExitDone {
+	if _, errs, code := runTrace(t, newDecoder(time.Millisecond, 500), "--save", file); code != cli.ExitDone {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if _, err := readRecording(file); err != nil {
@@ -182,7 +182,7 @@ func TestNamesThatAKillLeaves(t *testing.T) {
 func TestATraceOfNothingSparesARecording(t *testing.T) {
 	dir := t.TempDir()
 	file, fresh := filepath.Join(dir, "run"+Suffix), filepath.Join(dir, "fresh"+Suffix)
-	if _, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", file); code != cli.ExitDone {
+	if _, errs, code := runTrace(t, newDecoder(time.Millisecond, 500), "--save", file); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	before, err := os.ReadFile(file)
@@ -190,11 +190,11 @@ func TestATraceOfNothingSparesARecording(t *testing.T) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		out, errs, code := trace(t, &decoder{idle: true}, "--save", file)
+		out, errs, code := runTrace(t, &decoder{idle: true}, "--save", file)
 		if want := file + " is left as it was"; code != cli.ExitNothing || !strings.Contains(errs, "rooftop: "+want) || !strings.Contains(strings.Join(strings.Fields(out), " "), "left as it was") {
 			t.Errorf("exit code %d: said %q, want %q:\n%s", code, errs, want, out)
 		}
-		if _, errs, code := trace(t, &decoder{idle: true}, "--save", fresh); code != cli.ExitNothing {
+		if _, errs, code := runTrace(t, &decoder{idle: true}, "--save", fresh); code != cli.ExitNothing {
 			t.Errorf("exit code %d: %s", code, errs)
 		}
 	})

@@ -150,7 +150,7 @@ func (d *decoder) Next(ctx context.Context) ([]optrace.Event, error) {
 }
 
 // trace runs the command on a source.
-func trace(t *testing.T, d *decoder, args ...string) (stdout, stderr string, code cli.ExitCode) {
+func runTrace(t *testing.T, d *decoder, args ...string) (stdout, stderr string, code cli.ExitCode) {
 	t.Helper()
 	return traceOn(t, machineOf("Example CPU 1000"), variables(), d, args...)
 }
@@ -225,7 +225,7 @@ func TestTraceOfATargetThatExecs(t *testing.T) {
 	for calls, want := range map[int]cli.ExitCode{5: cli.ExitNothing, 500: cli.ExitDone} {
 		d := newDecoder(time.Millisecond, calls)
 		d.execs = true
-		if _, errs, code := trace(t, d, "--force"); code != want || d.asked > 0 {
+		if _, errs, code := runTrace(t, d, "--force"); code != want || d.asked > 0 {
 			t.Errorf("after %d calls: exit code %d, want %d, and asked for more %d times: %s", calls, code, want, d.asked, errs)
 		}
 	}
@@ -234,12 +234,12 @@ func TestTraceOfATargetThatExecs(t *testing.T) {
 // Unless the user raises it, the limit applies to the expected cost: a requested level above it is
 // refused, with a hint at one that fits.
 func TestTraceThatCostsTooMuch(t *testing.T) {
-	_, errs, code := trace(t, newDecoder(200*time.Microsecond, 500), "--pid", "4242", "--level", "sched")
+	_, errs, code := runTrace(t, newDecoder(200*time.Microsecond, 500), "--pid", "4242", "--level", "sched")
 	if code != cli.ExitNothing || !strings.Contains(errs, "more than --max-overhead 4") || !strings.Contains(errs, "--force") || !strings.Contains(errs, "--level token would cost ") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	for _, args := range [][]string{{"--force"}, {"--max-overhead", "500"}, {"--level", "token"}} {
-		if _, errs, code := trace(t, newDecoder(10*time.Microsecond, 500), args...); code != cli.ExitDone {
+		if _, errs, code := runTrace(t, newDecoder(10*time.Microsecond, 500), args...); code != cli.ExitDone {
 			t.Errorf("%v: exit code %d: %s", args, code, errs)
 		}
 	}
@@ -257,7 +257,7 @@ func TestTraceWhoseDefaultLevelCostsTooMuch(t *testing.T) {
 		{300 * time.Microsecond, "3.4", optrace.LevelGraph},
 	} {
 		d := newDecoder(c.each, 500)
-		out, errs, code := trace(t, d, "--max-overhead", c.limit, "--json")
+		out, errs, code := runTrace(t, d, "--max-overhead", c.limit, "--json")
 		if code != cli.ExitDone || d.detail != c.want {
 			t.Errorf("%v at %s %%: exit code %d, watched %v, want %v: %s", c.each, c.limit, code, d.detail, c.want, errs)
 		}
@@ -281,23 +281,23 @@ func TestTraceOfCallsThatDoNotTellTheirTokens(t *testing.T) {
 		return d
 	}
 	d := mute(300 * time.Microsecond)
-	if _, errs, code := trace(t, d, "--max-overhead", "3.4"); code != cli.ExitDone || d.detail != optrace.LevelGraph {
+	if _, errs, code := runTrace(t, d, "--max-overhead", "3.4"); code != cli.ExitDone || d.detail != optrace.LevelGraph {
 		t.Errorf("exit code %d, watched %v: %s", code, d.detail, errs)
 	}
 	for _, args := range [][]string{nil, {"--level", "tensor"}} {
 		d := mute(200 * time.Microsecond) // calls alone would fit
-		_, errs, code := trace(t, d, args...)
+		_, errs, code := runTrace(t, d, args...)
 		if want := "and no level fits: calls do not show their tokens, and graphs alone (--level graph) would cost "; code != cli.ExitNothing || !strings.Contains(errs, want) || d.detail&optrace.DetailOperator != 0 {
 			t.Errorf("%v: exit code %d, watched %v: %s", args, code, d.detail, errs)
 		}
 	}
-	out, errs, code := trace(t, mute(200*time.Microsecond), "--level", "token")
+	out, errs, code := runTrace(t, mute(200*time.Microsecond), "--level", "token")
 	for _, want := range []string{"the tokens and the phase of 500 calls", "llama_process", "--level graph shows them"} {
 		if said := strings.Join(strings.Fields(strings.ReplaceAll(out, "\u00a0", " ")), " "); code != cli.ExitDone || !strings.Contains(said, want) {
 			t.Errorf("exit code %d, no %q: %s%s", code, want, errs, out)
 		}
 	}
-	if out, _, _ := trace(t, mute(5*time.Millisecond), "--level", "graph", "--json"); strings.Contains(out, "the tokens and the phase") || !strings.Contains(out, `"phase": "decode"`) {
+	if out, _, _ := runTrace(t, mute(5*time.Millisecond), "--level", "graph", "--json"); strings.Contains(out, "the tokens and the phase") || !strings.Contains(out, `"phase": "decode"`) {
 		t.Errorf("graphs tell them: %s", out)
 	}
 }
@@ -316,7 +316,7 @@ func TestTraceDocumentOfARefusal(t *testing.T) {
 		"process 4242 ended":                                    {newDecoder(time.Millisecond, 0), []string{"--json"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			out, _, code := trace(t, of.d, of.args...)
+			out, _, code := runTrace(t, of.d, of.args...)
 			var document struct {
 				Schema string `json:"schema"`
 				Gaps   []optrace.Gap
@@ -327,7 +327,7 @@ func TestTraceDocumentOfARefusal(t *testing.T) {
 			}
 		})
 	}
-	if out, errs, code := trace(t, nil, "--json", "--file", "/nowhere/libggml-cpu.so"); code != cli.ExitUnreachable || out != "" {
+	if out, errs, code := runTrace(t, nil, "--json", "--file", "/nowhere/libggml-cpu.so"); code != cli.ExitUnreachable || out != "" {
 		t.Errorf("exit code %d, wrote %q, said %q", code, out, errs)
 	}
 }
@@ -336,7 +336,7 @@ func TestTraceDocumentOfARefusal(t *testing.T) {
 func TestTraceReckonedFromPrompts(t *testing.T) {
 	d := newDecoder(time.Second, 30)
 	d.prompts = true
-	out, errs, _ := trace(t, d, "--json")
+	out, errs, _ := runTrace(t, d, "--json")
 	if !strings.Contains(errs, "no token was decoded yet") || !strings.Contains(out, "what tracing costs while tokens are decoded") {
 		t.Errorf("it said %q:\n%s", errs, out)
 	}
@@ -363,7 +363,7 @@ func TestTraceReckonedFromItsOwnTokens(t *testing.T) {
 		}
 		return s
 	}
-	out, errs, code := trace(t, hurried(150*time.Microsecond, 1500), "--json", "--save", file)
+	out, errs, code := runTrace(t, hurried(150*time.Microsecond, 1500), "--json", "--save", file)
 	o := said(out).Observer
 	if code != cli.ExitDone || !strings.Contains(errs, "before the trace") || strings.Contains(errs, "instead") {
 		t.Errorf("exit code %d: %s", code, errs)
@@ -371,18 +371,18 @@ func TestTraceReckonedFromItsOwnTokens(t *testing.T) {
 	if o.From != optrace.ExpectedTrace || o.Graphs < 20 || o.Expected < 0.04 || !o.Over() || o.Limit != 0.04 {
 		t.Errorf("the cost is %+v", o)
 	}
-	shown, _, _ := trace(t, nil, file, "--json")
+	shown, _, _ := runTrace(t, nil, file, "--json")
 	if again := said(shown).Observer; again != o {
 		t.Errorf("the recording says %+v, the trace %+v", again, o)
 	}
-	text, _, _ := trace(t, nil, file)
+	text, _, _ := runTrace(t, nil, file)
 	for _, want := range []string{"(est), more than --max-overhead 4", "by the middle one of"} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
 	}
 	if forced := func() optrace.Observer {
-		out, _, _ := trace(t, hurried(150*time.Microsecond, 1500), "--json", "--force")
+		out, _, _ := runTrace(t, hurried(150*time.Microsecond, 1500), "--json", "--force")
 		return said(out).Observer
 	}(); forced.Over() || forced.Expected < 0.04 {
 		t.Errorf("with --force: %+v", forced)
@@ -413,7 +413,7 @@ func TestTraceReckonedFromTheFastestOfFew(t *testing.T) {
 func TestTraceCountsOperatorsOfGraphsThatDoNotSay(t *testing.T) {
 	many := newDecoder(time.Millisecond, 3000)
 	many.untold = 200
-	out, errs, _ := trace(t, many, "--json")
+	out, errs, _ := runTrace(t, many, "--json")
 	for _, want := range []string{"more than --max-overhead 4; traces at --level", "the middle one of 60 graphs before the trace, of unknown phase"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("it does not say %q: %s", want, errs)
@@ -432,14 +432,14 @@ func TestTraceCountsOperatorsOfGraphsThatDoNotSay(t *testing.T) {
 	slow.untold = 200
 	synctest.Test(t, func(t *testing.T) {
 		slow.lasts = func() { time.Sleep(30 * time.Millisecond) }
-		_, errs, _ := trace(t, slow, "--duration", "1s")
+		_, errs, _ := runTrace(t, slow, "--duration", "1s")
 		if !strings.Contains(errs, "is not known: a graph does not say how many operators it has, and there was no time to count them; only graphs are traced") {
 			t.Error(errs)
 		}
 	})
 	few := newDecoder(100*time.Millisecond, 300)
 	few.untold = 10
-	if _, errs, code := trace(t, few); code != cli.ExitDone || !strings.Contains(errs, ": 15 probe hits for a token of") || few.detail&optrace.DetailOperator == 0 {
+	if _, errs, code := runTrace(t, few); code != cli.ExitDone || !strings.Contains(errs, ": 15 probe hits for a token of") || few.detail&optrace.DetailOperator == 0 {
 		t.Errorf("exit code %d, %v is watched: %s", code, few.detail, errs)
 	}
 }
@@ -471,12 +471,12 @@ func TestTraceOfATargetThatEndsInTheMiddle(t *testing.T) {
 		"after 2.87 s of the trace, which was to take 10.0 s, process 4242 ended":                  newDecoder(time.Millisecond, 1500),
 		"after 2.87 s of the trace, which was to take 10.0 s, process 4242 became another program": exec,
 	} {
-		out, errs, code := trace(t, d)
+		out, errs, code := runTrace(t, d)
 		if code != cli.ExitDone || !strings.Contains(errs, "rooftop: "+want) || !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
 			t.Errorf("exit code %d, want %q: said %q:\n%s", code, want, errs, out)
 		}
 	}
-	if _, errs, _ := trace(t, &decoder{idle: true}, "--duration", "200ms"); strings.Contains(errs, "ended") {
+	if _, errs, _ := runTrace(t, &decoder{idle: true}, "--duration", "200ms"); strings.Contains(errs, "ended") {
 		t.Errorf("of a target that goes on it says %q", errs)
 	}
 }
@@ -501,11 +501,11 @@ func TestTraceThatIsInterrupted(t *testing.T) {
 func TestTraceOfARecording(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "run.jsonl.gz")
-	live, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", file, "--json")
+	live, errs, code := runTrace(t, newDecoder(time.Millisecond, 500), "--save", file, "--json")
 	if code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	again, errs, code := trace(t, nil, file, "--json")
+	again, errs, code := runTrace(t, nil, file, "--json")
 	if code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
@@ -540,7 +540,7 @@ func TestTraceSavesWhileItRecords(t *testing.T) {
 			}
 			last = r
 		}
-		if _, errs, code := trace(t, d, "--save", file, "--duration", "60s"); code != cli.ExitDone {
+		if _, errs, code := runTrace(t, d, "--save", file, "--duration", "60s"); code != cli.ExitDone {
 			t.Errorf("exit code %d: %s", code, errs)
 		}
 	})
@@ -554,7 +554,7 @@ func TestTraceSavesWhileItRecords(t *testing.T) {
 	if last.Observer.HitsPerToken == 0 {
 		t.Errorf("known of the one that was cut was %+v, %v", last.Observer, last.Gaps)
 	}
-	out, errs, code := trace(t, nil, file)
+	out, errs, code := runTrace(t, nil, file)
 	if code != cli.ExitDone || strings.Contains(out, "cut short") {
 		t.Errorf("exit code %d: %s\n%s", code, errs, out)
 	}
@@ -564,7 +564,7 @@ func TestTraceSavesWhileItRecords(t *testing.T) {
 func TestTraceOfARecordingThatWasCut(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "run.jsonl.gz")
-	if _, errs, code := trace(t, newDecoder(time.Millisecond, 5000), "--save", file); code != cli.ExitDone {
+	if _, errs, code := runTrace(t, newDecoder(time.Millisecond, 5000), "--save", file); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	text, err := os.ReadFile(file)
@@ -576,7 +576,7 @@ func TestTraceOfARecordingThatWasCut(t *testing.T) {
 			if err := os.WriteFile(file, append(slices.Clone(text[:len(text)*share/100]), tail...), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			out, errs, code := trace(t, nil, file)
+			out, errs, code := runTrace(t, nil, file)
 			if code != cli.ExitDone || !strings.Contains(out, "cut short") || !strings.Contains(out, "MUL_MAT") {
 				t.Errorf("%d %% of it, %s: exit code %d: %s\n%s", share, name, code, errs, out)
 			}
@@ -588,7 +588,7 @@ func TestTraceOfARecordingThatWasCut(t *testing.T) {
 func TestTraceOfARecordingWithoutAGraph(t *testing.T) {
 	dir := t.TempDir()
 	file, cut := filepath.Join(dir, "run.jsonl.gz"), filepath.Join(dir, "cut.jsonl.gz")
-	if _, errs, code := trace(t, newDecoder(time.Millisecond, 500), "--save", file); code != cli.ExitDone {
+	if _, errs, code := runTrace(t, newDecoder(time.Millisecond, 500), "--save", file); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	r, err := readRecording(file)
@@ -604,12 +604,12 @@ func TestTraceOfARecordingWithoutAGraph(t *testing.T) {
 	if err := errors.Join(rw.Tables(r.Tables), rw.Events(r.Events[:2]), rw.Flush(), z.Close(), os.WriteFile(cut, head.Bytes(), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	out, errs, code := trace(t, nil, cut)
+	out, errs, code := runTrace(t, nil, cut)
 	lines := strings.Split(out, "\n")
 	if first := strings.Join(lines[:min(4, len(lines))], " "); code != cli.ExitNothing || !strings.Contains(first, "cut short after 2 events") || strings.Contains(out, "nothing was computed while") {
 		t.Errorf("exit code %d: %s\n%s", code, errs, out)
 	}
-	out, errs, code = trace(t, nil, cut, "--json")
+	out, errs, code = runTrace(t, nil, cut, "--json")
 	var doc struct {
 		Recommendation struct{ Do, Why string } `json:"recommendation"`
 	}
@@ -617,9 +617,9 @@ func TestTraceOfARecordingWithoutAGraph(t *testing.T) {
 		t.Errorf("exit code %d: %v, %s\n%s", code, err, errs, out)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		trace(t, &decoder{idle: true}, "--save", filepath.Join(dir, "idle.jsonl.gz"))
+		runTrace(t, &decoder{idle: true}, "--save", filepath.Join(dir, "idle.jsonl.gz"))
 	})
-	if out, errs, code := trace(t, nil, filepath.Join(dir, "idle.jsonl.gz")); code != cli.ExitNothing || !strings.Contains(out, "nothing was computed while") {
+	if out, errs, code := runTrace(t, nil, filepath.Join(dir, "idle.jsonl.gz")); code != cli.ExitNothing || !strings.Contains(out, "nothing was computed while") {
 		t.Errorf("exit code %d: %s\n%s", code, errs, out)
 	}
 }
@@ -630,7 +630,7 @@ func TestTraceThatCannotBeSaved(t *testing.T) {
 	file := filepath.Join(dir, "run.jsonl.gz")
 	in := newDecoder(time.Millisecond, 500)
 	in.lasts = func() { _ = os.Mkdir(file, 0o700) } // in its way
-	if out, errs, code := trace(t, in, "--save", file); code != cli.ExitError || !strings.Contains(errs, "is whole in "+partialPath(file)) || !strings.Contains(out, "MUL_MAT") {
+	if out, errs, code := runTrace(t, in, "--save", file); code != cli.ExitError || !strings.Contains(errs, "is whole in "+partialPath(file)) || !strings.Contains(out, "MUL_MAT") {
 		t.Errorf("exit code %d: %s\n%s", code, errs, out)
 	}
 	if _, err := readRecording(partialPath(file)); err != nil {
@@ -639,7 +639,7 @@ func TestTraceThatCannotBeSaved(t *testing.T) {
 	torn := newDecoder(time.Millisecond, 500)
 	torn.fails = errors.New("the ring is torn")
 	file = filepath.Join(dir, "torn.jsonl.gz")
-	_, errs, code := trace(t, torn, "--save", file)
+	_, errs, code := runTrace(t, torn, "--save", file)
 	if r, err := readRecording(filepath.Join(dir, "torn.partial.jsonl.gz")); err != nil || len(r.Events) < 1000 || code != cli.ExitError || !strings.Contains(errs, "the ring is torn; the data recorded so far is in ") {
 		t.Errorf("exit code %d: %s, %v", code, errs, err)
 	}
