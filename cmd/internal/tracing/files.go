@@ -13,7 +13,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
-	"github.com/rooftop-dev/rooftop/cmd/internal/render/dag"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
 	"github.com/rooftop-dev/rooftop/engine/optrace/tally"
@@ -90,7 +89,7 @@ func (t *traced) dot(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return dag.WriteDOT(w, t.recording.Tables, d, t.summary)
+	return WriteDOT(w, t.recording.Tables, d, t.summary)
 }
 
 func (t *traced) html(w io.Writer) error {

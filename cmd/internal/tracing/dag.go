@@ -1,5 +1,5 @@
 // Package dag writes computation graphs in the language of Graphviz, which draws them.
-package dag
+package tracing
 
 import (
 	"slices"
