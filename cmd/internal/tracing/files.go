@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
-	"github.com/rooftop-dev/rooftop/cmd/internal/chrometrace"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
@@ -81,7 +80,7 @@ func (t *traced) document() *tracepage.Trace {
 }
 
 func (t *traced) chrome(w io.Writer) error {
-	return chrometrace.WriteOperators(w, t.recording)
+	return WriteOperators(w, t.recording)
 }
 
 func (t *traced) dot(w io.Writer) error {

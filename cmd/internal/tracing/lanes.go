@@ -1,4 +1,4 @@
-package chrometrace
+package tracing
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package chrometrace
+package tracing
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ const (
 // traced returns a recording of two decode calls on two threads, with a mixture, a wait inside
 // an operator, one that crosses its end, a preemption, a system call, a page fault, a copy and
 // counters.
-func traced() *optrace.Recording {
+func chromeTraced() *optrace.Recording {
 	t := &optrace.Tables{
 		Tensors: []optrace.Tensor{
 			{Name: "ffn_up-0", Type: "f32", NE: [4]int64{64, 1, 1, 1}}, {Name: "blk.0.ffn_up.weight", Type: "q4_0", NE: [4]int64{32, 64, 1, 1}},
@@ -97,7 +97,7 @@ func operatorTrace(t testing.TB, r *optrace.Recording) []byte {
 }
 
 func TestOperatorsGolden(t *testing.T) {
-	got := operatorTrace(t, traced())
+	got := operatorTrace(t, chromeTraced())
 	const file = "testdata/operators.json"
 	if *update {
 		if err := os.WriteFile(file, got, 0o600); err != nil {
@@ -140,7 +140,7 @@ func TestWaitsAreCutAtOperators(t *testing.T) {
 // anyRecording returns a recording from an inconsistent source.
 func anyRecording(seed uint64) *optrace.Recording {
 	r := rand.New(rand.NewPCG(seed, 9))
-	rec := traced()
+	rec := chromeTraced()
 	at := time.Duration(r.IntN(2))*rec.Begin + time.Duration(r.IntN(1e6)) // among its events, or before them
 	rec.Begin = time.Duration(r.IntN(3)) * rec.Begin
 	for range r.IntN(400) {

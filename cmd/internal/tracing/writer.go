@@ -13,7 +13,7 @@
 //   - No ts is negative: Perfetto drops such events.
 //   - Spans of one track must be nested or disjoint: Perfetto drops others. The caller ensures
 //     that; the writer prevents rounding from breaking it.
-package chrometrace
+package tracing
 
 import (
 	"bufio"
