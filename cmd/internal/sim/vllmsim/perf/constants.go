@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf/device"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 // Sources of a constant's value.
@@ -125,7 +125,7 @@ func defaults(cpu bool) constants {
 }
 
 // override sets the constants of a device file; file is its name in errors.
-func (c *constants) override(file string, given []device.Constant) error {
+func (c *constants) override(file string, given []settings.DeviceConstant) error {
 	for _, g := range given {
 		i := slices.IndexFunc(specs, func(s spec) bool { return s.name == g.Name })
 		if i < 0 {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf/device"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
@@ -53,7 +52,7 @@ func New(s *settings.Settings) (*Machine, error) {
 	m.c = defaults(m.cpu)
 	if s.Device != nil {
 		name := cmp.Or(s.PerfFile, "device file")
-		d, err := device.Parse(s.Device, name)
+		d, err := settings.ParseDevice(s.Device, name)
 		if err != nil {
 			return nil, err
 		}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf/device"
 )
 
 // Defaults of the simulation: a common server.
@@ -30,7 +29,7 @@ func (p *parser) hardware() {
 			p.refuse("argument --sim-perf-file: %w", err)
 			return
 		}
-		if p.device, err = device.Parse(text, s.PerfFile); err != nil {
+		if p.device, err = ParseDevice(text, s.PerfFile); err != nil {
 			p.refuse("argument --sim-perf-file: %w", err)
 			return
 		}

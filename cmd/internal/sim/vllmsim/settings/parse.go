@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf/device"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
@@ -73,7 +72,7 @@ type parser struct {
 	read    func(string) ([]byte, error)
 	catalog *catalog.Catalog
 	hw      catalog.Hardware
-	device  device.Description
+	device  DeviceFile
 	err     error
 
 	modelGiven bool

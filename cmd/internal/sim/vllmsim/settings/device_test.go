@@ -1,4 +1,4 @@
-package device
+package settings
 
 import (
 	"strings"
@@ -22,13 +22,13 @@ constants:
 `
 
 func TestParse(t *testing.T) {
-	got, err := Parse([]byte(whole), "d.yaml")
+	got, err := ParseDevice([]byte(whole), "d.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Description{
+	want := DeviceFile{
 		GPU:       &catalog.GPU{Name: "Two cores", Vendor: "cpu", VRAMGiB: 24, MemBandwidthGBs: 20, FP32TFLOPS: 0.3, BF16TFLOPS: 0.3, Source: "device file"},
-		Constants: []Constant{{"step_seconds", 0.002, 9}, {"gemm_mfu", 0.4, 10}},
+		Constants: []DeviceConstant{{"step_seconds", 0.002, 9}, {"gemm_mfu", 0.4, 10}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -56,11 +56,11 @@ func TestParseRefuses(t *testing.T) {
 		{"a constant twice", "constants:\n  a: 1\n  a: 2\n", "d.yaml:3: "},
 		{"no number", "constants: {a: .nan}", `d.yaml:1: constants: a: ".nan" is no number`},
 		{"two documents", "constants: {a: 1}\n---\nconstants: {a: 2}\n", "d.yaml: more than one document"},
-		{"a huge file", strings.Repeat("#\n", MaxBytes), "d.yaml: larger than 1048576 bytes"},
+		{"a huge file", strings.Repeat("#\n", MaxDeviceBytes), "d.yaml: larger than 1048576 bytes"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			d, err := Parse([]byte(tt.text), "d.yaml")
+			d, err := ParseDevice([]byte(tt.text), "d.yaml")
 			if err == nil {
 				t.Fatalf("accepted as %+v", d)
 			}
@@ -71,12 +71,12 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParseDevice(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte("constants: {<<: {a: 1}}"))
 	f.Add([]byte("gpu: &a {name: *a}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := Parse(data, "d.yaml"); err != nil && strings.Contains(err.Error(), "\n") {
+		if _, err := ParseDevice(data, "d.yaml"); err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("more than a line: %q", err)
 		}
 	})

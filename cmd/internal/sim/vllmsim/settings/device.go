@@ -1,6 +1,6 @@
 // Package device reads the file that describes a simulated accelerator
 // (--sim-perf-file): the GPU itself, and constants of the step-time model. Package perf defines which constants exist and what they do.
-package device
+package settings
 
 import (
 	"bytes"
@@ -20,16 +20,16 @@ import (
 )
 
 // MaxBytes is the maximum size of a device file.
-const MaxBytes = 1 << 20
+const MaxDeviceBytes = 1 << 20
 
 // Description is the content of a device file. The zero Description overrides nothing.
-type Description struct {
-	GPU       *catalog.GPU // nil if the file describes none
-	Constants []Constant   // in the order of the file
+type DeviceFile struct {
+	GPU       *catalog.GPU     // nil if the file describes none
+	Constants []DeviceConstant // in the order of the file
 }
 
 // Constant is one override of a constant of the step-time model.
-type Constant struct {
+type DeviceConstant struct {
 	Name  string
 	Value float64
 	Line  int
@@ -41,39 +41,39 @@ type file struct {
 }
 
 // Parse parses a device file. Errors are one line: "NAME:LINE: problem".
-func Parse(data []byte, name string) (Description, error) {
+func ParseDevice(data []byte, name string) (DeviceFile, error) {
 	d, err := parse(data)
 	if err != nil {
-		return Description{}, fmt.Errorf("%s:%s", name, located(err))
+		return DeviceFile{}, fmt.Errorf("%s:%s", name, located(err))
 	}
 	return d, nil
 }
 
-func parse(data []byte) (Description, error) {
-	if len(data) > MaxBytes {
-		return Description{}, fmt.Errorf("larger than %d bytes", MaxBytes)
+func parse(data []byte) (DeviceFile, error) {
+	if len(data) > MaxDeviceBytes {
+		return DeviceFile{}, fmt.Errorf("larger than %d bytes", MaxDeviceBytes)
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	var f file
 	if err := dec.Decode(&f); errors.Is(err, io.EOF) {
-		return Description{}, errors.New(`empty: expected "gpu" or "constants"`)
+		return DeviceFile{}, errors.New(`empty: expected "gpu" or "constants"`)
 	} else if err != nil {
-		return Description{}, err
+		return DeviceFile{}, err
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return Description{}, errors.New("more than one document")
+		return DeviceFile{}, errors.New("more than one document")
 	}
-	var d Description
+	var d DeviceFile
 	var err error
 	if f.GPU != nil {
 		if err = check(f.GPU); err != nil {
-			return Description{}, err
+			return DeviceFile{}, err
 		}
 		d.GPU = f.GPU
 	}
 	if d.Constants, err = constants(&f.Constants); err != nil {
-		return Description{}, err
+		return DeviceFile{}, err
 	}
 	return d, nil
 }
@@ -118,18 +118,18 @@ func check(g *catalog.GPU) error {
 	return nil
 }
 
-func constants(node *yaml.Node) ([]Constant, error) {
+func constants(node *yaml.Node) ([]DeviceConstant, error) {
 	switch {
 	case node.IsZero() || node.Tag == "!!null":
 		return nil, nil
 	case node.Kind != yaml.MappingNode:
 		return nil, lineError{node.Line, "constants: expected names with numbers"}
 	}
-	var all []Constant
+	var all []DeviceConstant
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
-		c := Constant{Name: name.Value, Line: name.Line}
-		if slices.ContainsFunc(all, func(o Constant) bool { return o.Name == c.Name }) {
+		c := DeviceConstant{Name: name.Value, Line: name.Line}
+		if slices.ContainsFunc(all, func(o DeviceConstant) bool { return o.Name == c.Name }) {
 			return nil, lineError{name.Line, fmt.Sprintf("constants: %s is given twice", c.Name)}
 		}
 		if err := value.Decode(&c.Value); err != nil || math.IsNaN(c.Value) || math.IsInf(c.Value, 0) {
