@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
@@ -29,7 +28,7 @@ type Server struct {
 	settings *settings.Settings
 	machine  *perf.Machine
 	sizing   perf.Sizing
-	book     *page.Book
+	book     *Book
 
 	started, healthy time.Duration
 	now              time.Duration
@@ -74,7 +73,7 @@ func Start(s *settings.Settings, now time.Duration, start time.Time) (*Server, e
 		costs:    machine.FrontEnd(),
 		requests: map[core.ID]*request{},
 	}
-	v.book = page.NewBook(s, page.Cache{
+	v.book = NewBook(s, Cache{
 		NumBlocks:      sizing.NumBlocks,
 		SizeTokens:     sizing.TokenCapacity,
 		MaxConcurrency: sizing.MaxConcurrency,

@@ -1,4 +1,4 @@
-package page_test
+package vllmsim_test
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/common/expfmt" // the reference parser judges our page
 	"github.com/prometheus/common/model"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
@@ -27,12 +27,12 @@ func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // smallRun is a server of one engine with two requests, one of which is preempted and half cached, one that fails
 // after its first token and one whose client goes away.
-func smallRun(release string, servers int) *page.Book {
-	b := page.NewBook(tiny(func(s *settings.Settings) {
+func smallRun(release string, servers int) *vllmsim.Book {
+	b := vllmsim.NewBook(tiny(func(s *settings.Settings) {
 		s.Release, s.APIServers, s.MaxModelLen = release, servers, 128
 		s.Seed, s.Scenario, s.Scale = 7, "kv-capped", 20
 		s.LoRA, s.MaxLoras = true, 2
-	}), page.Cache{NumBlocks: 33, SizeTokens: 4096, MaxConcurrency: 32}, start)
+	}), vllmsim.Cache{NumBlocks: 33, SizeTokens: 4096, MaxConcurrency: 32}, start)
 	first := &core.History{
 		ID: 1, Arrival: ms(100), Queued: ms(102), Scheduled: ms(103), FirstToken: ms(130), LastToken: ms(130),
 		PromptTokens: 64, CachedTokens: 32, OutputTokens: 1, MaxTokens: 3,
@@ -141,7 +141,7 @@ func TestReaderGetsBackWhatWasPutIn(t *testing.T) {
 
 // TestStatisticsOff: the page lacks the engine's families.
 func TestStatisticsOff(t *testing.T) {
-	b := page.NewBook(tiny(func(s *settings.Settings) { s.LogStats = false }), page.Cache{}, start)
+	b := vllmsim.NewBook(tiny(func(s *settings.Settings) { s.LogStats = false }), vllmsim.Cache{}, start)
 	b.Observe(0, &core.Report{State: core.State{Running: 3}})
 	if body := write(b); strings.Contains(body, "vllm:") {
 		t.Error("the page has families of the engine")
@@ -149,7 +149,7 @@ func TestStatisticsOff(t *testing.T) {
 }
 
 func TestLabelsAreEscaped(t *testing.T) {
-	body := write(page.NewBook(tiny(func(s *settings.Settings) { s.Served = []string{"a\"b\\c\nd"} }), page.Cache{}, start))
+	body := write(vllmsim.NewBook(tiny(func(s *settings.Settings) { s.Served = []string{"a\"b\\c\nd"} }), vllmsim.Cache{}, start))
 	if want := `model_name="a\"b\\c\nd"`; !strings.Contains(body, want) {
 		t.Errorf("the page lacks %s", want)
 	}

@@ -1,4 +1,4 @@
-package page_test
+package vllmsim_test
 
 import (
 	"path/filepath"
@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
@@ -65,7 +65,7 @@ func TestPageIsTheRealOneLineByLine(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			real := shape(realPage(t, tt.recorded))
-			b := page.NewBook(tiny(tt.change), page.Cache{NumBlocks: 1024, SizeTokens: 131072, MaxConcurrency: 32}, start)
+			b := vllmsim.NewBook(tiny(tt.change), vllmsim.Cache{NumBlocks: 1024, SizeTokens: 131072, MaxConcurrency: 32}, start)
 			for _, h := range tt.http {
 				b.HTTP(h, 200)
 			}
@@ -85,9 +85,9 @@ func TestMultiprocessPageLineByLine(t *testing.T) {
 	for _, name := range []string{"young", "used"} {
 		t.Run(name, func(t *testing.T) {
 			real := byKind(shape(unzip(t, filepath.Join("testdata", "vllm-0.32.0-multiprocess-"+name+".txt.gz"))))
-			b := page.NewBook(tiny(func(s *settings.Settings) {
+			b := vllmsim.NewBook(tiny(func(s *settings.Settings) {
 				s.DataParallel, s.APIServers, s.Argv = 2, 2, []string{"--block-size=128"}
-			}), page.Cache{NumBlocks: 1024, SizeTokens: 131072, MaxConcurrency: 32}, start)
+			}), vllmsim.Cache{NumBlocks: 1024, SizeTokens: 131072, MaxConcurrency: 32}, start)
 			write(b)
 			if name == "used" {
 				b.Observe(0, &core.Report{State: core.State{Running: 3}})

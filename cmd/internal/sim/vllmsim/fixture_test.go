@@ -1,4 +1,4 @@
-package page_test
+package vllmsim_test
 
 import (
 	"compress/gzip"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
@@ -84,4 +84,4 @@ func shape(body string) (lines []string) {
 	return lines
 }
 
-func write(b *page.Book) string { return string(b.Append(nil, time.Minute)) }
+func write(b *vllmsim.Book) string { return string(b.Append(nil, time.Minute)) }

@@ -37,7 +37,7 @@
 //     always the same. The order of kinds on a multiprocess page is that of a
 //     directory; here it is histograms, gauges, summaries, counters.
 //   - sim_info is on no real page: it marks this one as simulated.
-package page
+package vllmsim
 
 import (
 	"time"
@@ -53,7 +53,7 @@ type Book struct {
 	cache    Cache
 	start    time.Time
 	release  int // imitated minor release, 32 for 0.32
-	ranks    []rank
+	ranks    []pageRank
 	process  process
 	requests []*httpSeries
 	adapters []adapterSeries
@@ -74,7 +74,7 @@ type Cache struct {
 func NewBook(s *settings.Settings, c Cache, start time.Time) *Book {
 	b := &Book{settings: s, cache: c, start: start, release: settings.Minor(s.Release), stale: true}
 	ladders := newLadders(s.MaxModelLen)
-	b.ranks = make([]rank, max(1, s.DataParallel))
+	b.ranks = make([]pageRank, max(1, s.DataParallel))
 	for i := range b.ranks {
 		b.ranks[i].init(ladders)
 	}

@@ -1,4 +1,4 @@
-package page
+package vllmsim
 
 import (
 	"sort"
@@ -81,13 +81,13 @@ func (h *histogram) bucket(v float64) int {
 }
 
 // rank holds the numbers of one engine.
-type rank struct {
+type pageRank struct {
 	cells [numCells]float64
 	hists [numHists]histogram
 	seen  bool // whether a step was observed
 }
 
-func (k *rank) init(l ladders) {
+func (k *pageRank) init(l ladders) {
 	k.cells[cellOne] = 1
 	for h := range k.hists {
 		k.hists[h] = newHistogram(l.bounds(hist(h))...)
@@ -97,7 +97,7 @@ func (k *rank) init(l ladders) {
 // observe counts a step as AsyncLLM's output handler and PrometheusStatLogger do
 // (vLLM v1/engine/async_llm.py, v1/metrics/stats.py): gauges, lookups and
 // preemptions with every step, all else only with steps that had an output.
-func (k *rank) observe(r *core.Report) {
+func (k *pageRank) observe(r *core.Report) {
 	k.gauges(&r.State)
 	k.cells[cellQueries] += float64(r.PrefixQueries)
 	k.cells[cellHits] += float64(r.PrefixHits)
@@ -145,7 +145,7 @@ func (k *rank) observe(r *core.Report) {
 	k.hists[histIterationTokens].observe(float64(r.ComputedPrompt + tokens))
 }
 
-func (k *rank) gauges(s *core.State) {
+func (k *pageRank) gauges(s *core.State) {
 	k.cells[cellRunning] = float64(s.Running)
 	k.cells[cellWaiting] = float64(s.WaitingCapacity + s.WaitingDeferred)
 	k.cells[cellCapacity] = float64(s.WaitingCapacity)
@@ -154,7 +154,7 @@ func (k *rank) gauges(s *core.State) {
 }
 
 // first counts the whole prompt of a request at its first token.
-func (k *rank) first(l *core.History, now time.Duration) {
+func (k *pageRank) first(l *core.History, now time.Duration) {
 	k.cells[cellPrompt] += float64(l.PromptTokens)
 	k.cells[cellCached] += float64(l.CachedTokens)
 	k.cells[cellComputed] += float64(l.PromptTokens - l.CachedTokens)
@@ -164,7 +164,7 @@ func (k *rank) first(l *core.History, now time.Duration) {
 // finish counts a request that ended by itself. The phases are vLLM's: queue from
 // the submission to the first scheduling, prefill to the first token, decode to
 // the last; preemptions restart none of them.
-func (k *rank) finish(o *core.Output, now time.Duration) {
+func (k *pageRank) finish(o *core.Output, now time.Duration) {
 	l := o.History
 	switch o.Finish {
 	case core.Stop:

@@ -1,4 +1,4 @@
-package page_test
+package vllmsim_test
 
 import (
 	"encoding/csv"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/page"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
@@ -42,7 +42,7 @@ func TestPageIsTheSharedOneLineByLine(t *testing.T) {
 	tests := []struct {
 		name, file string
 		change     func(*settings.Settings)
-		cache      page.Cache
+		cache      vllmsim.Cache
 		http       [][2]string
 		want       []string
 	}{
@@ -52,7 +52,7 @@ func TestPageIsTheSharedOneLineByLine(t *testing.T) {
 				s.Release, s.Served, s.MaxModelLen = "0.11", []string{"Qwen/Qwen1.5-0.5B-Chat"}, 32768
 				s.GPUMemoryUtilization, s.KVCacheMemoryBytes, s.BlockSize = 0.25, 0, 16
 			},
-			cache: page.Cache{NumBlocks: 2452},
+			cache: vllmsim.Cache{NumBlocks: 2452},
 			want: []string{
 				mark[0], mark[1],
 				`+sim_info{gpu="NVIDIA L4",release="0.11",scenario="",seed="0",time_scale="1"}`,
@@ -64,7 +64,7 @@ func TestPageIsTheSharedOneLineByLine(t *testing.T) {
 				s.Release, s.Served, s.MaxModelLen = "0.30", []string{"qwen38"}, 16384
 				s.GPUMemoryUtilization, s.KVCacheMemoryBytes, s.BlockSize = 0.93, 0, 784
 			},
-			cache: page.Cache{NumBlocks: 48, SizeTokens: 29127, MaxConcurrency: 16.0 / 9},
+			cache: vllmsim.Cache{NumBlocks: 48, SizeTokens: 29127, MaxConcurrency: 16.0 / 9},
 			http:  [][2]string{{"/v1/completions", "2xx"}, {"/tokenize", "4xx"}},
 			want: []string{
 				mark[0], mark[1],
@@ -75,7 +75,7 @@ func TestPageIsTheSharedOneLineByLine(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			real := shape(fieldData(t, "vllm-metrics", tt.file))
-			b := page.NewBook(tiny(tt.change), tt.cache, start)
+			b := vllmsim.NewBook(tiny(tt.change), tt.cache, start)
 			for _, h := range tt.http {
 				b.HTTP(h[0], int(h[1][0]-'0')*100)
 			}
@@ -128,7 +128,7 @@ func TestFamiliesOfTheReleases(t *testing.T) {
 				listed[wire], source[wire] = kind, name
 			}
 			ours := map[string]string{}
-			body := write(page.NewBook(tiny(func(s *settings.Settings) { s.Release = tt.dialect }), page.Cache{}, start))
+			body := write(vllmsim.NewBook(tiny(func(s *settings.Settings) { s.Release = tt.dialect }), vllmsim.Cache{}, start))
 			for _, m := range typed.FindAllStringSubmatch(body, -1) {
 				if !strings.HasSuffix(m[1], "_created") {
 					ours[m[1]] = m[2]

@@ -1,4 +1,4 @@
-package page
+package vllmsim
 
 // ladders are the bucket bounds of one server (vLLM v1/metrics/buckets.py). They
 // are the same from 0.10 to 0.32.
