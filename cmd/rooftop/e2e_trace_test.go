@@ -26,7 +26,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/gguf"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
-	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
 )
 
 const (
@@ -186,7 +185,7 @@ func (r *traceRun) end(t *testing.T) (traceDocument, *optrace.Recording) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := recording.NewReader(z)
+	in, err := optrace.NewReader(z)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
 	"github.com/rooftop-dev/rooftop/engine/optrace/tally"
 	tracepage "github.com/rooftop-dev/rooftop/engine/page/trace"
 )
@@ -172,7 +171,7 @@ func readRecording(path string) (*optrace.Recording, error) {
 // isRecording reports whether decompressed data begins like a recording of a trace.
 func isRecording(head []byte) bool {
 	schema := schemaOf.FindSubmatch(head)
-	return schema != nil && string(schema[1]) == recording.Schema
+	return schema != nil && string(schema[1]) == optrace.Schema
 }
 
 // gzipError describes why a file does not begin like a gzip file.
@@ -190,7 +189,7 @@ func gzipError(err error) error {
 
 // readEvents reads a recording as far as its file goes.
 func readEvents(from *lenientReader) (*optrace.Recording, error) {
-	rr, err := recording.NewReader(from)
+	rr, err := optrace.NewReader(from)
 	if err != nil {
 		return nil, err
 	}

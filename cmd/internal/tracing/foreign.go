@@ -10,7 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/engine/launch"
-	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
+	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // headOfFile is how much of a file is read to identify it.
@@ -35,7 +35,7 @@ func documents(schema, path string) otherFile {
 	switch schema {
 	case document.TraceSchema:
 		return otherFile{"the document of a trace (--json), which has figures but no events", jsonViewer}
-	case recording.Schema:
+	case optrace.Schema:
 		return otherFile{"a recording that is not compressed", fmt.Sprintf("'%s' makes a file of it that '%s' shows", launch.Line("gzip", path), traceCommand(path+".gz"))}
 	case session.RecordingSchema:
 		return otherFile{"a recording of 'rooftop diagnose --record' or 'tune --record'", fmt.Sprintf("'%s' shows it", launch.Line("rooftop", "replay", path))}

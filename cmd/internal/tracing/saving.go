@@ -17,7 +17,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
 )
 
 const (
@@ -40,7 +39,7 @@ type saving struct {
 	path   string   // as requested, with links resolved
 	file   *claimed // nil for a pipe or a device
 	sink   func(chunks <-chan []byte) error
-	writer *recording.Writer // nil before the first event
+	writer *optrace.Writer // nil before the first event
 	chunks chan []byte
 	ended  chan error // result of the goroutine
 	most   int64
@@ -103,7 +102,7 @@ func (s *saving) begin(head *optrace.Recording) error {
 	s.chunks, s.ended, s.known = chunks, make(chan error, 1), time.Now()
 	go func() { s.ended <- s.sink(chunks) }() // stop clears s.chunks, perhaps before this runs
 	var err error
-	s.writer, err = recording.NewWriter(chunker(chunks), head)
+	s.writer, err = optrace.NewWriter(chunker(chunks), head)
 	return err
 }
 

@@ -23,7 +23,6 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/ggml"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
 )
 
 // decoder is a source of a model with one operator, whose calls all take the same time.
@@ -597,7 +596,7 @@ func TestTraceOfARecordingWithoutAGraph(t *testing.T) {
 	}
 	var head bytes.Buffer
 	z := gzip.NewWriter(&head)
-	rw, err := recording.NewWriter(z, r)
+	rw, err := optrace.NewWriter(z, r)
 	if err != nil {
 		t.Fatal(err)
 	}

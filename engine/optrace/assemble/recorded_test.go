@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/recording"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -84,7 +83,7 @@ func TestEveryKindHasItsWord(t *testing.T) {
 // A truncated recording is read as far as possible, wherever it was cut, and has a gap.
 func TestReadRecordingThatWasCutShort(t *testing.T) {
 	var b bytes.Buffer
-	rw, err := recording.NewWriter(&b, &optrace.Recording{Begin: 3, Detail: optrace.LevelTensor, Reader: 77})
+	rw, err := optrace.NewWriter(&b, &optrace.Recording{Begin: 3, Detail: optrace.LevelTensor, Reader: 77})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +237,7 @@ func FuzzReadRecording(f *testing.F) {
 
 // readAll reads a recording with all of its events.
 func readAll(r io.Reader) (*optrace.Recording, error) {
-	in, err := recording.NewReader(r)
+	in, err := optrace.NewReader(r)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +258,7 @@ func readAll(r io.Reader) (*optrace.Recording, error) {
 
 // write writes a recording with all of its events.
 func write(w io.Writer, r *optrace.Recording) error {
-	out, err := recording.NewWriter(w, r)
+	out, err := optrace.NewWriter(w, r)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package recording
+package optrace
 
 import (
 	"bufio"
@@ -9,15 +9,13 @@ import (
 	"iter"
 	"strconv"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // Writer writes a recording in the format that [Schema] describes, while it is being made. It
 // fails on what a [Reader] would refuse. Invalid UTF-8 in strings is replaced.
 type Writer struct {
 	w       *bufio.Writer
-	written optrace.Tables // the tables as of the last call of Tables
+	written Tables // the tables as of the last call of Tables
 	entries int
 	bytes   int
 	events  int
@@ -27,7 +25,7 @@ type Writer struct {
 
 // NewWriter returns a Writer after writing the head of a recording: its target, begin, detail
 // and reader.
-func NewWriter(w io.Writer, head *optrace.Recording) (*Writer, error) {
+func NewWriter(w io.Writer, head *Recording) (*Writer, error) {
 	rw := &Writer{w: bufio.NewWriterSize(w, 1<<16)}
 	line, err := json.Marshal(recordingHead{
 		Schema: Schema, Target: head.Target, Begin: head.Begin,
@@ -52,7 +50,7 @@ func (rw *Writer) writeLine(line []byte) error {
 
 // Tables writes the entries that were added to t since the last call. Entries must be written
 // before events that refer to them.
-func (rw *Writer) Tables(t *optrace.Tables) error {
+func (rw *Writer) Tables(t *Tables) error {
 	for l := range newEntries(&rw.written, t) {
 		if err := rw.entry(&l, t); err != nil {
 			return err
@@ -64,13 +62,13 @@ func (rw *Writer) Tables(t *optrace.Tables) error {
 
 // newEntries iterates over the lines of the entries that t has and old, an earlier state of t,
 // lacks.
-func newEntries(old, t *optrace.Tables) iter.Seq[recordingLine] {
+func newEntries(old, t *Tables) iter.Seq[recordingLine] {
 	return func(yield func(recordingLine) bool) {
-		_ = each(yield, t.Tensors[len(old.Tensors):], func(v *optrace.Tensor) recordingLine { return recordingLine{Tensor: v} }) &&
-			each(yield, t.Operators[len(old.Operators):], func(v *optrace.Operator) recordingLine { return recordingLine{Operator: v} }) &&
-			each(yield, t.Experts[len(old.Experts):], func(v *optrace.ExpertChoice) recordingLine { return recordingLine{Experts: v} }) &&
-			each(yield, t.Counters[len(old.Counters):], func(v *optrace.CounterSet) recordingLine { return recordingLine{Counters: v} }) &&
-			each(yield, t.DAGs[len(old.DAGs):], func(v *optrace.DAG) recordingLine { return recordingLine{DAG: v} }) &&
+		_ = each(yield, t.Tensors[len(old.Tensors):], func(v *Tensor) recordingLine { return recordingLine{Tensor: v} }) &&
+			each(yield, t.Operators[len(old.Operators):], func(v *Operator) recordingLine { return recordingLine{Operator: v} }) &&
+			each(yield, t.Experts[len(old.Experts):], func(v *ExpertChoice) recordingLine { return recordingLine{Experts: v} }) &&
+			each(yield, t.Counters[len(old.Counters):], func(v *CounterSet) recordingLine { return recordingLine{Counters: v} }) &&
+			each(yield, t.DAGs[len(old.DAGs):], func(v *DAG) recordingLine { return recordingLine{DAG: v} }) &&
 			each(yield, t.Names[len(old.Names):], func(v *string) recordingLine { return recordingLine{Name: v} })
 	}
 }
@@ -86,7 +84,7 @@ func each[T any](yield func(recordingLine) bool, entries []T, line func(*T) reco
 }
 
 // entry writes one entry of a table.
-func (rw *Writer) entry(l *recordingLine, t *optrace.Tables) error {
+func (rw *Writer) entry(l *recordingLine, t *Tables) error {
 	if err := l.check(t); err != nil {
 		return fmt.Errorf("an entry of the tables cannot be recorded: %w", err)
 	}
@@ -103,7 +101,7 @@ func (rw *Writer) entry(l *recordingLine, t *optrace.Tables) error {
 }
 
 // Events writes events, which must be in time order over all calls.
-func (rw *Writer) Events(events []optrace.Event) error {
+func (rw *Writer) Events(events []Event) error {
 	for i := range events {
 		e := &events[i]
 		if err := rw.check(e); err != nil {
@@ -120,7 +118,7 @@ func (rw *Writer) Events(events []optrace.Event) error {
 }
 
 // check returns an error if an event cannot be read back after those written before it.
-func (rw *Writer) check(e *optrace.Event) error {
+func (rw *Writer) check(e *Event) error {
 	switch {
 	case e.Kind.Word() == "":
 		return errors.New("its kind is not known")
@@ -146,7 +144,7 @@ func checkTableSize(entries, bytes int) error {
 }
 
 // SoFar writes the current state, in case the recording is cut short later.
-func (rw *Writer) SoFar(now *optrace.Recording) error {
+func (rw *Writer) SoFar(now *Recording) error {
 	return rw.writeState(recordingLine{SoFar: rw.endOf(now)})
 }
 
@@ -155,14 +153,14 @@ func (rw *Writer) Flush() error { return rw.w.Flush() }
 
 // Close writes what is known only at the end, which completes the recording, and flushes. It
 // does not close the underlying writer.
-func (rw *Writer) Close(end *optrace.Recording) error {
+func (rw *Writer) Close(end *Recording) error {
 	if err := rw.writeState(recordingLine{End: rw.endOf(end)}); err != nil {
 		return err
 	}
 	return rw.w.Flush()
 }
 
-func (rw *Writer) endOf(r *optrace.Recording) *recordingEnd {
+func (rw *Writer) endOf(r *Recording) *recordingEnd {
 	return &recordingEnd{
 		Target: &r.Target, End: r.End, Detail: r.Detail, Events: rw.events, Dropped: r.Dropped, LeftOut: r.LeftOut,
 		Roof: r.Peak, Gaps: r.Gaps, Observer: r.Observer, Processes: r.Processes, HostLoad: r.HostLoad,
@@ -178,7 +176,7 @@ func (rw *Writer) writeState(l recordingLine) error {
 }
 
 // appendEvent appends the line of an event to b.
-func appendEvent(b []byte, e *optrace.Event) []byte {
+func appendEvent(b []byte, e *Event) []byte {
 	b = append(b, '[', '"')
 	b = append(b, e.Kind.Word()...)
 	b = append(b, '"')

@@ -1,12 +1,10 @@
 // Package recording reads and writes recordings of traces.
-package recording
+package optrace
 
 import (
 	"fmt"
 	"iter"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // Schema is the name of the format of a recording: lines of JSON. The first is the head. Each
@@ -39,12 +37,12 @@ const (
 
 // recordingHead is the first line.
 type recordingHead struct {
-	Schema string         `json:"schema"`
-	Target optrace.Target `json:"target"`
-	Begin  time.Duration  `json:"begin_ns"`
-	Origin time.Time      `json:"origin"`
-	Detail optrace.Detail `json:"detail"`
-	Words  string         `json:"detail_words"` // Detail in words, for people
+	Schema string        `json:"schema"`
+	Target Target        `json:"target"`
+	Begin  time.Duration `json:"begin_ns"`
+	Origin time.Time     `json:"origin"`
+	Detail Detail        `json:"detail"`
+	Words  string        `json:"detail_words"` // Detail in words, for people
 	// Reader is the PID of the recording process, 0 in recordings without it.
 	Reader int `json:"reader_pid,omitempty"`
 }
@@ -52,30 +50,30 @@ type recordingHead struct {
 // recordingEnd is the last line.
 type recordingEnd struct {
 	// Target replaces that of the head, as far as more is known by then; nil keeps it.
-	Target   *optrace.Target  `json:"target,omitempty"`
-	End      time.Duration    `json:"end_ns"`
-	Detail   optrace.Detail   `json:"detail"`
-	Events   int              `json:"events"`
-	Dropped  int64            `json:"dropped"`
-	LeftOut  int64            `json:"left_out"`
-	Roof     optrace.Peak     `json:"roof"`
-	Gaps     []optrace.Gap    `json:"gaps"`
-	Observer optrace.Observer `json:"observer"`
+	Target   *Target       `json:"target,omitempty"`
+	End      time.Duration `json:"end_ns"`
+	Detail   Detail        `json:"detail"`
+	Events   int           `json:"events"`
+	Dropped  int64         `json:"dropped"`
+	LeftOut  int64         `json:"left_out"`
+	Roof     Peak          `json:"roof"`
+	Gaps     []Gap         `json:"gaps"`
+	Observer Observer      `json:"observer"`
 	// Processes are names by PID.
-	Processes map[int32]string  `json:"processes,omitempty"`
-	HostLoad  *optrace.HostLoad `json:"host_load,omitempty"`
+	Processes map[int32]string `json:"processes,omitempty"`
+	HostLoad  *HostLoad        `json:"host_load,omitempty"`
 }
 
 // recordingLine is a line that is not an event. Exactly one field is set.
 type recordingLine struct {
-	Tensor   *optrace.Tensor       `json:"tensor,omitempty"`
-	Operator *optrace.Operator     `json:"operator,omitempty"`
-	Experts  *optrace.ExpertChoice `json:"experts,omitempty"`
-	Counters *optrace.CounterSet   `json:"counters,omitempty"`
-	DAG      *optrace.DAG          `json:"dag,omitempty"`
-	Name     *string               `json:"name,omitempty"`
-	SoFar    *recordingEnd         `json:"so_far,omitempty"`
-	End      *recordingEnd         `json:"end,omitempty"`
+	Tensor   *Tensor       `json:"tensor,omitempty"`
+	Operator *Operator     `json:"operator,omitempty"`
+	Experts  *ExpertChoice `json:"experts,omitempty"`
+	Counters *CounterSet   `json:"counters,omitempty"`
+	DAG      *DAG          `json:"dag,omitempty"`
+	Name     *string       `json:"name,omitempty"`
+	SoFar    *recordingEnd `json:"so_far,omitempty"`
+	End      *recordingEnd `json:"end,omitempty"`
 }
 
 // entries counts the fields that are set: one in a valid line.
@@ -98,9 +96,9 @@ func (l *recordingLine) weight() int {
 }
 
 // dagOperators iterates over the operators of the nodes and leaves of a DAG.
-func dagOperators(d *optrace.DAG) iter.Seq[uint32] {
+func dagOperators(d *DAG) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		for _, nodes := range [][]optrace.Node{d.Nodes, d.Leaves} {
+		for _, nodes := range [][]Node{d.Nodes, d.Leaves} {
 			for i := range nodes {
 				if !yield(nodes[i].Operator) {
 					return
@@ -111,7 +109,7 @@ func dagOperators(d *optrace.DAG) iter.Seq[uint32] {
 }
 
 // check returns an error if the entry refers to an entry that the tables lack.
-func (l *recordingLine) check(t *optrace.Tables) error {
+func (l *recordingLine) check(t *Tables) error {
 	switch {
 	case l.Operator != nil:
 		for _, ref := range append([]uint32{l.Operator.Out}, l.Operator.In...) {
@@ -130,17 +128,17 @@ func (l *recordingLine) check(t *optrace.Tables) error {
 }
 
 // checkEvent returns an error if the event refers to an entry that the tables lack.
-func checkEvent(e *optrace.Event, t *optrace.Tables) error {
+func checkEvent(e *Event, t *Tables) error {
 	switch e.Kind {
-	case optrace.OpBegin, optrace.FusedBegin:
+	case OpBegin, FusedBegin:
 		return checkRef("operator", e.Ref, len(t.Operators))
-	case optrace.GraphBegin:
+	case GraphBegin:
 		return checkRef("dag", e.Ref, len(t.DAGs))
-	case optrace.SplitBegin:
+	case SplitBegin:
 		return checkRef("name", e.Ref, len(t.Names))
-	case optrace.ExpertsChosen:
+	case ExpertsChosen:
 		return checkRef("experts", e.Ref, len(t.Experts))
-	case optrace.CountersRead:
+	case CountersRead:
 		return checkRef("counters", e.Ref, len(t.Counters))
 	}
 	return nil

@@ -1,4 +1,4 @@
-package recording
+package optrace
 
 import (
 	"bufio"
@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // Reader reads a recording event by event, without keeping the events.
@@ -20,7 +18,7 @@ type Reader struct {
 	in      *bufio.Reader
 	long    []byte // a line that exceeds the buffer of in
 	line    int
-	rec     optrace.Recording
+	rec     Recording
 	entries int
 	bytes   int
 	events  int
@@ -32,7 +30,7 @@ type Reader struct {
 // not [Schema].
 func NewReader(r io.Reader) (*Reader, error) {
 	rr := &Reader{in: bufio.NewReaderSize(r, 1<<16)}
-	rr.rec.Tables = &optrace.Tables{}
+	rr.rec.Tables = &Tables{}
 	line, err := rr.next()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -57,38 +55,38 @@ func NewReader(r io.Reader) (*Reader, error) {
 // Recording returns what was read so far: the target and the start at once, entries of tables
 // before events that refer to them, and everything else when Next has returned io.EOF. It has
 // no events.
-func (rr *Reader) Recording() *optrace.Recording { return &rr.rec }
+func (rr *Reader) Recording() *Recording { return &rr.rec }
 
 // Next returns the next event, io.EOF after the last. A file without its last line ends like
 // [Cut].
-func (rr *Reader) Next() (optrace.Event, error) {
+func (rr *Reader) Next() (Event, error) {
 	for !rr.done {
 		line, err := rr.next()
 		if errors.Is(err, io.EOF) {
 			rr.Cut()
-			return optrace.Event{}, io.EOF
+			return Event{}, io.EOF
 		}
 		if err != nil {
-			return optrace.Event{}, err
+			return Event{}, err
 		}
 		if len(line) > 0 && line[0] == '[' {
 			e, err := rr.event(line)
 			if err != nil {
-				return optrace.Event{}, rr.lineError(err)
+				return Event{}, rr.lineError(err)
 			}
 			return e, nil
 		}
 		if err := rr.entry(line); err != nil {
-			return optrace.Event{}, rr.lineError(err)
+			return Event{}, rr.lineError(err)
 		}
 	}
 	if _, err := rr.next(); !errors.Is(err, io.EOF) {
 		if err == nil {
 			err = rr.lineError(errors.New("there is data after the end of the recording"))
 		}
-		return optrace.Event{}, err
+		return Event{}, err
 	}
-	return optrace.Event{}, io.EOF
+	return Event{}, io.EOF
 }
 
 // lineError adds the number of the line to an error.
@@ -123,7 +121,7 @@ func (rr *Reader) next() ([]byte, error) {
 }
 
 // event parses an event and checks it against what was read before.
-func (rr *Reader) event(line []byte) (optrace.Event, error) {
+func (rr *Reader) event(line []byte) (Event, error) {
 	e, err := parseEvent(line)
 	if err != nil {
 		return e, err
@@ -204,8 +202,8 @@ func (rr *Reader) Cut() {
 	}
 	r := &rr.rec
 	r.End = max(r.End, rr.at, r.Begin)
-	r.Gaps = append(r.Gaps, optrace.Gap{
-		What: optrace.GapEnd,
+	r.Gaps = append(r.Gaps, Gap{
+		What: GapEnd,
 		Why:  fmt.Sprintf("the file is cut short after %d events: the recording process was killed, or its disk was full", rr.events),
 		Next: "the recorded part is valid; record again for the remainder",
 	})
@@ -230,14 +228,14 @@ func decodeStrict(line []byte, into any) error {
 }
 
 // parseEvent parses the line of an event.
-func parseEvent(line []byte) (e optrace.Event, err error) {
+func parseEvent(line []byte) (e Event, err error) {
 	begun, opened := bytes.CutPrefix(line, []byte(`["`))
 	word, rest, closed := bytes.Cut(begun, []byte{'"'})
 	if !opened || !closed {
 		return e, errors.New("part 1 of the event is no kind")
 	}
 	var known bool
-	if e.Kind, known = optrace.ParseKind(string(word)); !known {
+	if e.Kind, known = ParseKind(string(word)); !known {
 		return e, fmt.Errorf("part 1 of the event is %.20q, an unknown kind", word)
 	}
 	s := eventScanner{rest: rest, part: 1}
