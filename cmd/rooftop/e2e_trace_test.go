@@ -25,7 +25,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/gguf"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
 const (
@@ -218,7 +217,7 @@ func (a *assembled) Call(c *optrace.Call)   { a.calls = append(a.calls, c) }
 
 func assembledOf(r *optrace.Recording) *assembled {
 	a := &assembled{Recording: r}
-	by := assemble.New(r.Tables, a)
+	by := optrace.New(r.Tables, a)
 	for _, e := range r.Events {
 		by.Push(e)
 	}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/collect/ggml/binary"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
 // changedText returns every place at which the mapped code of a process differs from its file,
@@ -273,7 +272,7 @@ func TestE2ELossesTearGraphs(t *testing.T) {
 		k := start(t, b.program)
 		s := open(t, runtimeOf(t, k.pid()), Options{Ring: minRing}, optrace.LevelTensor)
 		var got whole
-		a := assemble.New(s.Tables(), &got)
+		a := optrace.New(s.Tables(), &got)
 		var wait sync.WaitGroup
 		ctx, cancel := context.WithCancel(context.Background())
 		wait.Go(func() {

@@ -11,7 +11,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
 const (
@@ -35,7 +34,7 @@ const countingDetail = calibrationDetail | optrace.DetailOperator
 
 // calibration collects graphs until there are enough for an estimate.
 type calibration struct {
-	assembler *assemble.Assembler
+	assembler *optrace.Assembler
 	graphs    map[optrace.Phase][]*optrace.Graph
 	first     time.Duration // start of the first graph; 0 if none
 	decoded   time.Duration // end of the first decoded graph; 0 if none
@@ -48,7 +47,7 @@ type calibration struct {
 
 func newCalibration(t *optrace.Tables) *calibration {
 	w := &calibration{graphs: map[optrace.Phase][]*optrace.Graph{}}
-	w.assembler = assemble.New(t, assemble.Graphs(w.add))
+	w.assembler = optrace.New(t, optrace.Graphs(w.add))
 	return w
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -32,7 +31,7 @@ func WriteOperators(w io.Writer, r *optrace.Recording) error {
 		r = &sorted
 	}
 	var all assembly
-	assemble.Replay(r, t, &all)
+	optrace.Replay(r, t, &all)
 	first := r.Begin
 	if len(r.Events) > 0 {
 		first = min(first, r.Events[0].At)

@@ -15,13 +15,12 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/optrace/advice"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 	"github.com/rooftop-dev/rooftop/engine/optrace/tally"
 )
 
 // collector summarizes events, and stores them up to a limit.
 type collector struct {
-	assembler *assemble.Assembler
+	assembler *optrace.Assembler
 	tally     *tally.Tally
 	most      int // maximum number of events to store
 	recording *optrace.Recording
@@ -33,7 +32,7 @@ type collector struct {
 
 func newCollector(tables *optrace.Tables, most int) *collector {
 	tally := tally.New(tables)
-	return &collector{assembler: assemble.New(tables, tally), tally: tally, most: most, names: map[int32]string{}, recording: &optrace.Recording{Tables: tables, Reader: ggml.OwnPID()}}
+	return &collector{assembler: optrace.New(tables, tally), tally: tally, most: most, names: map[int32]string{}, recording: &optrace.Recording{Tables: tables, Reader: ggml.OwnPID()}}
 }
 
 // addEvents adds events, from the first one with the requested detail on.

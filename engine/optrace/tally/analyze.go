@@ -5,7 +5,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
 // Analyze returns the summary of a recording, computed from its events.
@@ -15,7 +14,7 @@ func Analyze(r *optrace.Recording) *optrace.Summary {
 		tables = &optrace.Tables{}
 	}
 	t := New(tables)
-	a := assemble.Replay(r, tables, t)
+	a := optrace.Replay(r, tables, t)
 	partial, lost := a.Dropped()
 	return t.Summary(Settings{
 		Target: r.Target, Peak: r.Peak, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: stat.Elapsed(r.Begin, r.End), Detail: r.Detail,

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -20,7 +19,7 @@ func MedianGraph(r *optrace.Recording) optrace.LiveGraph {
 		took  time.Duration
 	}
 	var times []timed
-	assemble.Replay(r, r.Tables, assemble.Graphs(func(g *optrace.Graph) {
+	optrace.Replay(r, r.Tables, optrace.Graphs(func(g *optrace.Graph) {
 		if drawable(g) {
 			times = append(times, timed{g.Index, stat.Elapsed(g.Begin, g.End)})
 		}
@@ -34,7 +33,7 @@ func MedianGraph(r *optrace.Recording) optrace.LiveGraph {
 	median := times[(len(times)-1)/2].index
 	t := New(r.Tables) // looks up the names of operators
 	var drawn optrace.LiveGraph
-	assemble.Replay(r, r.Tables, assemble.Graphs(func(g *optrace.Graph) {
+	optrace.Replay(r, r.Tables, optrace.Graphs(func(g *optrace.Graph) {
 		if g.Index == median && drawable(g) {
 			drawn = t.liveGraph(g)
 		}

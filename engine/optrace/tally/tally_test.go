@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -98,7 +97,7 @@ func run(refs []uint32, lanes int, begin time.Duration, took func(step, lane int
 		at = last
 	}
 	g.End = at
-	g.Critical = assemble.CriticalPath(g)
+	g.Critical = optrace.CriticalPath(g)
 	return g
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
 // Graphs without their operators do not make threads lose more time than there was.
@@ -65,7 +64,7 @@ func TestSharesOfWhatWasRecorded(t *testing.T) {
 // TestDetailOfAGraph checks that a graph has the detail that was recorded of its process.
 func TestDetailOfAGraph(t *testing.T) {
 	var got []optrace.Detail
-	a := assemble.New(&optrace.Tables{}, assemble.Graphs(func(g *optrace.Graph) { got = append(got, g.Detail) }))
+	a := optrace.New(&optrace.Tables{}, optrace.Graphs(func(g *optrace.Graph) { got = append(got, g.Detail) }))
 	at := time.Duration(0)
 	graph := func() {
 		for _, k := range []optrace.Kind{optrace.GraphBegin, optrace.GraphEnd} {
@@ -148,7 +147,7 @@ func TestOffTheCPUInABarrier(t *testing.T) {
 		t.Errorf("busy %v, waits %v, off %v, in barriers %v, preempted %v, want 0.25, 0.2, 0.35, 0.5 and 0.35", row.Busy, row.Sync, row.Off, row.Barriers, row.Preempted)
 	}
 	tally := New(tables)
-	assemble.Replay(&optrace.Recording{Events: events}, tables, assemble.Graphs(func(g *optrace.Graph) {
+	optrace.Replay(&optrace.Recording{Events: events}, tables, optrace.Graphs(func(g *optrace.Graph) {
 		if got := tally.liveGraph(g).Threads[0].Spans[0]; got.Begin != 100 || got.End != 900 || got.Sync != 200 || got.Off != 350 {
 			t.Errorf("drawn as %+v, want 100 to 900, 200 of it waiting and 350 off the CPU", got)
 		}

@@ -1,15 +1,13 @@
-package assemble
+package optrace
 
 import (
 	"slices"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // building is a graph in progress.
 type building struct {
-	optrace.Graph
+	Graph
 	pid     int32
 	main    *thread   // the thread that began it
 	first   *worker   // the compute thread of main
@@ -19,7 +17,7 @@ type building struct {
 }
 
 // beginGraph begins a graph on a thread without an open one.
-func (a *Assembler) beginGraph(th *thread, e *optrace.Event) {
+func (a *Assembler) beginGraph(th *thread, e *Event) {
 	if th.work != nil {
 		a.leaveGraph(th.work)
 	}
@@ -33,7 +31,7 @@ func (a *Assembler) beginGraph(th *thread, e *optrace.Event) {
 	}
 	th.stray = false
 	g := &building{pid: th.pid, main: th, call: th.call}
-	g.Graph = optrace.Graph{Call: -1, Addr: e.Addr, Nodes: int(max(e.N, 0)), Begin: e.At, TID: th.tid, DAG: a.dags.begin(e), Detail: a.details.get(e.PID)}
+	g.Graph = Graph{Call: -1, Addr: e.Addr, Nodes: int(max(e.N, 0)), Begin: e.At, TID: th.tid, DAG: a.dags.begin(e), Detail: a.details.get(e.PID)}
 	if th.split == e.Addr {
 		g.Backend = th.backend
 	}
@@ -67,7 +65,7 @@ func (a *Assembler) strayGraph(th *thread) {
 // ownWorker returns the compute thread for the thread that began a graph. Its first operator tells its
 // index and the number of compute threads; workers that attached earlier and do not fit are
 // dropped.
-func (a *Assembler) ownWorker(g *building, e *optrace.Event) *worker {
+func (a *Assembler) ownWorker(g *building, e *Event) *worker {
 	w := g.first
 	if len(w.Spans) > 0 {
 		return w // another graph would have begun with a GraphBegin
@@ -136,7 +134,7 @@ func (a *Assembler) close(g *building, at time.Duration) {
 	g.End = max(at, g.Begin)
 	a.takeLoose(g)
 	a.disk.endAll(g)
-	g.Threads = make([]optrace.Thread, max(len(g.workers), int(g.width)))
+	g.Threads = make([]Thread, max(len(g.workers), int(g.width)))
 	for i, w := range g.workers {
 		if w != nil {
 			a.finish(w, g.End)

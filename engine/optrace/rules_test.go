@@ -1,4 +1,4 @@
-package assemble_test
+package optrace_test
 
 import (
 	"reflect"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 	"github.com/rooftop-dev/rooftop/engine/optrace/tally"
 )
 
@@ -430,13 +429,13 @@ func TestLanesThatDiffer(t *testing.T) {
 // Loose compute threads that fit no graph do not take the room of others.
 func TestLooseLanesExpire(t *testing.T) {
 	var got kept
-	a := assemble.New(&optrace.Tables{}, &got)
+	a := optrace.New(&optrace.Tables{}, &got)
 	for i := range int32(3 * 1024) {
 		for _, e := range at(begin(1, 0xa), op(10+i, 1, 0xb1), op(1, 0, 0xa1), end(1)) {
 			a.Push(e)
 		}
 	}
-	if _, loose, _ := assemble.Open(a); loose != 0 {
+	if _, loose, _ := optrace.Open(a); loose != 0 {
 		t.Errorf("%d lanes wait for a graph, and none is open", loose)
 	}
 }
@@ -453,7 +452,7 @@ func (w *withBackends) Copy(c *optrace.Copy)   { w.copies = append(w.copies, *c)
 
 func TestBackends(t *testing.T) {
 	var got withBackends
-	a := assemble.New(&optrace.Tables{Names: []string{"CPU", "CUDA0"}}, &got)
+	a := optrace.New(&optrace.Tables{Names: []string{"CPU", "CUDA0"}}, &got)
 	for _, e := range at(
 		optrace.Event{Kind: optrace.CopyBegin, TID: 1, Ref: uint32(optrace.CopySet), N: 100},
 		optrace.Event{Kind: optrace.CallBegin, TID: 1, N: 1},
@@ -513,10 +512,10 @@ func TestCriticalPathOfUnevenLanes(t *testing.T) {
 		{Spans: []optrace.Span{span(2, 22, 29), span(2, 31, 33), span(3, 39, 41)}},
 	}}
 	want := []optrace.SpanRef{{Thread: 2}, {Span: 1}, {Thread: 3, Span: 1}, {Thread: 2, Span: 1}, {Span: 2}}
-	if got := assemble.CriticalPath(g); !slices.Equal(got, want) {
+	if got := optrace.CriticalPath(g); !slices.Equal(got, want) {
 		t.Errorf("path %v, want %v", got, want)
 	}
-	if got := assemble.CriticalPath(&optrace.Graph{Threads: make([]optrace.Thread, 2)}); len(got) != 0 {
+	if got := optrace.CriticalPath(&optrace.Graph{Threads: make([]optrace.Thread, 2)}); len(got) != 0 {
 		t.Errorf("nothing has the path %v", got)
 	}
 }

@@ -1,16 +1,14 @@
-package assemble
+package optrace
 
 import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // worker is a compute thread of a graph in progress.
 type worker struct {
-	optrace.Thread
+	Thread
 	th    *thread
 	graph *building // nil while it is unknown: the worker is loose
 	index uint16
@@ -33,11 +31,11 @@ type worker struct {
 const never time.Duration = -1
 
 func newWorker(th *thread, index, count uint16) *worker {
-	return &worker{Thread: optrace.Thread{TID: th.tid}, th: th, index: index, count: count, barrier: never, ended: never}
+	return &worker{Thread: Thread{TID: th.tid}, th: th, index: index, count: count, barrier: never, ended: never}
 }
 
 // span returns the open span, nil before the first.
-func (w *worker) span() *optrace.Span {
+func (w *worker) span() *Span {
 	if len(w.Spans) == 0 {
 		return nil
 	}
@@ -45,7 +43,7 @@ func (w *worker) span() *optrace.Span {
 }
 
 // beginOperator begins a span on the compute thread that th works as.
-func (a *Assembler) beginOperator(th *thread, e *optrace.Event) {
+func (a *Assembler) beginOperator(th *thread, e *Event) {
 	if e.Thread >= maxWorkers || e.Threads > maxWorkers || e.Threads > 0 && e.Thread >= e.Threads {
 		return
 	}
@@ -65,10 +63,10 @@ func (a *Assembler) beginOperator(th *thread, e *optrace.Event) {
 }
 
 // begin ends the open span and begins the next.
-func (w *worker) begin(e *optrace.Event) {
+func (w *worker) begin(e *Event) {
 	w.endSpan(e.At)
-	s := optrace.Span{Operator: e.Ref, Addr: e.Addr, Begin: e.At, End: e.At, CPU: e.CPU}
-	if e.Kind == optrace.FusedBegin {
+	s := Span{Operator: e.Ref, Addr: e.Addr, Begin: e.At, End: e.At, CPU: e.CPU}
+	if e.Kind == FusedBegin {
 		s.Fused = uint16(min(max(e.N, 0), math.MaxUint16))
 	}
 	w.Spans = append(w.Spans, s)
@@ -143,7 +141,7 @@ func (a *Assembler) makeRoom(w *worker) bool {
 
 // join assigns a thread that begins an operator to a graph and returns its compute thread, nil
 // if it can belong to no graph whose begin was seen.
-func (a *Assembler) join(th *thread, e *optrace.Event) *worker {
+func (a *Assembler) join(th *thread, e *Event) *worker {
 	if th.graph != nil {
 		return a.ownWorker(th.graph, e)
 	}
@@ -205,7 +203,7 @@ func (a *Assembler) attachLoose(w *worker, g *building) {
 // trim removes what a loose compute thread did before a graph began, for another graph,
 // together with its kernel events.
 func (w *worker) trim(begin time.Duration) {
-	first := slices.IndexFunc(w.Spans, func(s optrace.Span) bool { return s.Begin >= begin })
+	first := slices.IndexFunc(w.Spans, func(s Span) bool { return s.Begin >= begin })
 	switch first {
 	case 0:
 		return
@@ -213,7 +211,7 @@ func (w *worker) trim(begin time.Duration) {
 		first = len(w.Spans)
 	}
 	before := w.Thread
-	w.Thread = optrace.Thread{TID: w.TID, Spans: slices.Delete(w.Spans, 0, first)}
+	w.Thread = Thread{TID: w.TID, Spans: slices.Delete(w.Spans, 0, first)}
 	for i := range w.Spans {
 		s := &w.Spans[i]
 		w.Sync += s.Sync

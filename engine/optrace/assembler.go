@@ -1,31 +1,30 @@
 // Package assemble builds calls, graphs, threads and spans from recorded events.
-package assemble
+package optrace
 
 import (
 	"maps"
 	"math"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Receiver receives what an [Assembler] builds, and may keep it.
 type Receiver interface {
 	// Graph receives a complete graph when it has ended.
-	Graph(*optrace.Graph)
+	Graph(*Graph)
 	// Call receives a call that has ended, after its graphs.
-	Call(*optrace.Call)
+	Call(*Call)
 }
 
 // Graphs is a [Receiver] of graphs only.
-type Graphs func(*optrace.Graph)
+type Graphs func(*Graph)
 
 // Graph calls f.
-func (f Graphs) Graph(g *optrace.Graph) { f(g) }
+func (f Graphs) Graph(g *Graph) { f(g) }
 
 // Call ignores the call.
-func (Graphs) Call(*optrace.Call) {}
+func (Graphs) Call(*Call) {}
 
 // Assembler builds graphs and calls from events.
 //
@@ -50,10 +49,10 @@ func (Graphs) Call(*optrace.Call) {}
 // its compute threads differ in their operators although those of other graphs of its DAG do
 // not. An event that is older than the newest one counts as if it had the newest time.
 type Assembler struct {
-	t  *optrace.Tables
+	t  *Tables
 	to Receiver
 	// backends receives splits and copies, nil if the receiver does not take them.
-	backends optrace.BackendReceiver
+	backends BackendReceiver
 
 	now     time.Duration
 	lossy   time.Duration // graphs that begin before it may have lost events
@@ -83,22 +82,22 @@ type graphKey struct {
 
 // New returns an assembler for events whose refs index t. The tables may grow while events are
 // pushed.
-func New(t *optrace.Tables, to Receiver) *Assembler {
+func New(t *Tables, to Receiver) *Assembler {
 	a := &Assembler{
 		t: t, to: to, threads: map[int32]*thread{}, disk: diskRequests{}, cpus: cpuBook{byNumber: map[uint16]*cpuUse{}},
 		dags: dagBook{
 			t: t, newest: map[graphKey]uint32{}, nodes: map[uint32]map[uint64]struct{}{}, uneven: map[uint32]int{}, products: map[uint32]struct{}{},
 		},
-		details: detailBook{byPID: map[int32]optrace.Detail{}},
+		details: detailBook{byPID: map[int32]Detail{}},
 	}
-	a.backends, _ = to.(optrace.BackendReceiver)
+	a.backends, _ = to.(BackendReceiver)
 	a.calls = callBook{to: to, dags: &a.dags, details: &a.details}
 	return a
 }
 
 // Replay passes the events of a recording to a receiver, and returns the assembler for its
 // counters.
-func Replay(r *optrace.Recording, t *optrace.Tables, to Receiver) *Assembler {
+func Replay(r *Recording, t *Tables, to Receiver) *Assembler {
 	a := New(t, to)
 	for _, e := range r.Events {
 		a.Push(e)
@@ -118,28 +117,28 @@ func (a *Assembler) Dropped() (partialGraphs int, lostEvents int64) {
 func (a *Assembler) Cut() int { return a.calls.cut }
 
 // Push processes the next event.
-func (a *Assembler) Push(e optrace.Event) {
+func (a *Assembler) Push(e Event) {
 	if e.At < a.now {
 		e.At = a.now
 	}
 	a.now = e.At
 	switch e.Kind {
-	case optrace.OpBegin, optrace.FusedBegin, optrace.BarrierBegin, optrace.BarrierEnd, optrace.ExpertsChosen:
+	case OpBegin, FusedBegin, BarrierBegin, BarrierEnd, ExpertsChosen:
 		a.pushOperator(&e)
-	case optrace.CallBegin, optrace.CallEnd, optrace.SampleBegin, optrace.GraphBegin, optrace.GraphEnd, optrace.SplitBegin, optrace.CopyBegin:
+	case CallBegin, CallEnd, SampleBegin, GraphBegin, GraphEnd, SplitBegin, CopyBegin:
 		a.pushRuntime(&e)
-	case optrace.SwitchOut, optrace.SwitchIn, optrace.WakeUp, optrace.SyscallBegin, optrace.SyscallEnd, optrace.PageFault, optrace.BlockIOBegin, optrace.BlockIOEnd, optrace.CountersRead:
+	case SwitchOut, SwitchIn, WakeUp, SyscallBegin, SyscallEnd, PageFault, BlockIOBegin, BlockIOEnd, CountersRead:
 		a.pushKernel(&e)
-	case optrace.CPUTaken:
+	case CPUTaken:
 		a.cpus.get(e.CPU).advance(e.At, int64(e.Addr), e.N)
-	case optrace.Lost:
+	case Lost:
 		a.lost = stat.AddSaturating(a.lost, max(e.N, 0))
 		a.lossy = max(a.lossy, time.Duration(min(e.Addr, math.MaxInt64)))
 		a.dropAll()
-	case optrace.DetailChanged:
+	case DetailChanged:
 		a.dropAll()
-		a.details.change(e.PID, optrace.Detail(max(e.N, 0)))
-	case optrace.TargetExec, optrace.TargetExit:
+		a.details.change(e.PID, Detail(max(e.N, 0)))
+	case TargetExec, TargetExit:
 		a.dropProcess(e.PID)
 	}
 }
@@ -154,37 +153,37 @@ func (a *Assembler) Flush(at time.Duration) {
 	a.dropAll()
 }
 
-func (a *Assembler) pushOperator(e *optrace.Event) {
+func (a *Assembler) pushOperator(e *Event) {
 	th := a.thread(e)
 	if th == nil {
 		return
 	}
 	a.cpus.runs(th, a.now)
 	switch e.Kind {
-	case optrace.OpBegin, optrace.FusedBegin:
+	case OpBegin, FusedBegin:
 		a.beginOperator(th, e)
-	case optrace.BarrierBegin:
+	case BarrierBegin:
 		if w := th.work; w != nil {
 			w.beginBarrier(e.At)
 		}
-	case optrace.BarrierEnd:
+	case BarrierEnd:
 		if w := th.work; w != nil {
 			w.endBarrier(e.At)
 		}
-	case optrace.ExpertsChosen:
+	case ExpertsChosen:
 		if s := th.span(); s != nil {
 			s.Experts = e.Ref
 		}
 	}
 }
 
-func (a *Assembler) pushRuntime(e *optrace.Event) {
+func (a *Assembler) pushRuntime(e *Event) {
 	th := a.thread(e)
 	if th == nil {
 		return
 	}
 	a.cpus.runs(th, a.now)
-	if e.Kind == optrace.GraphEnd {
+	if e.Kind == GraphEnd {
 		a.endGraph(th, e.At)
 		return
 	}
@@ -193,32 +192,32 @@ func (a *Assembler) pushRuntime(e *optrace.Event) {
 		a.close(th.graph, th.graph.endBefore(e.At))
 	}
 	switch e.Kind {
-	case optrace.GraphBegin:
+	case GraphBegin:
 		a.beginGraph(th, e)
-	case optrace.CallBegin:
+	case CallBegin:
 		a.calls.begin(th, e)
-	case optrace.CallEnd:
+	case CallEnd:
 		a.calls.end(th, e.At)
-	case optrace.SplitBegin:
+	case SplitBegin:
 		th.split, th.backend = e.Addr, e.Ref
 		if a.backends != nil {
-			a.backends.Split(&optrace.Split{Backend: e.Ref, Nodes: int(max(e.N, 0))})
+			a.backends.Split(&Split{Backend: e.Ref, Nodes: int(max(e.N, 0))})
 		}
-	case optrace.CopyBegin:
+	case CopyBegin:
 		if a.backends != nil {
-			a.backends.Copy(&optrace.Copy{Kind: optrace.CopyKind(e.Ref), Bytes: max(e.N, 0)})
+			a.backends.Copy(&Copy{Kind: CopyKind(e.Ref), Bytes: max(e.N, 0)})
 		}
 	}
 }
 
 // detailBook tracks what is recorded of each process, as far as events say so.
 type detailBook struct {
-	byPID map[int32]optrace.Detail
-	last  optrace.Detail // of any process
+	byPID map[int32]Detail
+	last  Detail // of any process
 }
 
 // change sets what is recorded of a process from here on.
-func (b *detailBook) change(pid int32, d optrace.Detail) {
+func (b *detailBook) change(pid int32, d Detail) {
 	if len(b.byPID) >= maxThreads {
 		clear(b.byPID)
 	}
@@ -226,7 +225,7 @@ func (b *detailBook) change(pid int32, d optrace.Detail) {
 }
 
 // get returns what is recorded of a process, 0 if no event said so.
-func (b *detailBook) get(pid int32) optrace.Detail {
+func (b *detailBook) get(pid int32) Detail {
 	if d, ok := b.byPID[pid]; ok {
 		return d
 	}
@@ -236,7 +235,7 @@ func (b *detailBook) get(pid int32) optrace.Detail {
 // graphs reports whether graphs of a process are recorded, or may be.
 func (b *detailBook) graphs(pid int32) bool {
 	d := b.get(pid)
-	return d == 0 || d&optrace.DetailGraph != 0
+	return d == 0 || d&DetailGraph != 0
 }
 
 // dropAll drops everything in progress, in every process, because missed events could belong to

@@ -1,16 +1,14 @@
-package assemble
+package optrace
 
 import (
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // readCounters assigns a reading of counters to spans. The first one in a span, or one at the
 // very moment of its begin, is the start of the span's growth; it also ends the growth of the
 // span before, unless that had a later reading of its own. The reading for the last span comes
 // before the end of its graph.
-func (a *Assembler) readCounters(th *thread, e *optrace.Event) {
+func (a *Assembler) readCounters(th *thread, e *Event) {
 	th.read, th.readAt = e.Ref, e.At
 	w := th.work
 	if w == nil || len(w.Spans) == 0 {
@@ -36,12 +34,12 @@ func (w *worker) countFrom(at time.Duration) {
 
 // counterGrowth returns the growth between two readings, nil if they have no counter in common. A
 // counter that decreased was reopened, and is left out.
-func counterGrowth(t *optrace.Tables, from, to uint32) *optrace.Counted {
+func counterGrowth(t *Tables, from, to uint32) *Counted {
 	if from == 0 || to == 0 || int(from) > len(t.Counters) || int(to) > len(t.Counters) {
 		return nil
 	}
 	a, b := &t.Counters[from-1], &t.Counters[to-1]
-	var c optrace.Counted
+	var c Counted
 	for i := range c.Value {
 		bit := uint16(1) << i
 		if a.Have&b.Have&bit == 0 || b.Value[i] < a.Value[i] {

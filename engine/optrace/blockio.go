@@ -1,9 +1,8 @@
-package assemble
+package optrace
 
 import (
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -18,7 +17,7 @@ type request struct {
 
 // begin adds a request to the compute thread that makes it. Requests of other threads are
 // ignored.
-func (d diskRequests) begin(th *thread, e *optrace.Event) {
+func (d diskRequests) begin(th *thread, e *Event) {
 	if th.work == nil {
 		return
 	}
@@ -29,7 +28,7 @@ func (d diskRequests) begin(th *thread, e *optrace.Event) {
 	d[e.Addr] = request{th.work, e.At}
 }
 
-func (d diskRequests) end(e *optrace.Event) {
+func (d diskRequests) end(e *Event) {
 	r, ok := d[e.Addr]
 	if !ok {
 		return

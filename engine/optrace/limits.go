@@ -1,4 +1,4 @@
-package assemble
+package optrace
 
 // Limits of what an [Assembler] keeps. A stream that needs more loses the oldest
 // graphs, which are counted as partial.

@@ -1,9 +1,8 @@
-package assemble
+package optrace
 
 import (
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -34,7 +33,7 @@ type thread struct {
 }
 
 // span returns the span that the thread computes, nil if none.
-func (th *thread) span() *optrace.Span {
+func (th *thread) span() *Span {
 	if th.work == nil {
 		return nil
 	}
@@ -43,7 +42,7 @@ func (th *thread) span() *optrace.Span {
 
 // thread returns the thread of an event, a new one if it is unknown, or nil if the table is
 // full.
-func (a *Assembler) thread(e *optrace.Event) *thread {
+func (a *Assembler) thread(e *Event) *thread {
 	th := a.last
 	if th == nil || th.tid != e.TID {
 		th = a.threads[e.TID]

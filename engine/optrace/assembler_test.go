@@ -1,4 +1,4 @@
-package assemble_test
+package optrace_test
 
 import (
 	"fmt"

@@ -1,11 +1,9 @@
-package assemble
+package optrace
 
 import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // CriticalPath returns the spans that decided how long a graph took. GGML computes node by node
@@ -13,7 +11,7 @@ import (
 // for each operator, in the order in which they began, it is that thread's span, or the lowest
 // thread's if several finish together. Compute threads may lack operators. If barriers are not
 // traced, a span ends when the thread's next one begins, and waiting counts as work.
-func CriticalPath(g *optrace.Graph) []optrace.SpanRef {
+func CriticalPath(g *Graph) []SpanRef {
 	if path, ok := stepByStep(g); ok {
 		return path
 	}
@@ -22,7 +20,7 @@ func CriticalPath(g *optrace.Graph) []optrace.SpanRef {
 
 // stepByStep returns the path if all compute threads with spans have the same operators in the
 // same order.
-func stepByStep(g *optrace.Graph) ([]optrace.SpanRef, bool) {
+func stepByStep(g *Graph) ([]SpanRef, bool) {
 	model := -1
 	for l := range g.Threads {
 		switch n := len(g.Threads[l].Spans); {
@@ -36,9 +34,9 @@ func stepByStep(g *optrace.Graph) ([]optrace.SpanRef, bool) {
 	if model < 0 {
 		return nil, true
 	}
-	path := make([]optrace.SpanRef, len(g.Threads[model].Spans))
+	path := make([]SpanRef, len(g.Threads[model].Spans))
 	for i := range path {
-		path[i] = optrace.SpanRef{Thread: model, Span: i}
+		path[i] = SpanRef{Thread: model, Span: i}
 	}
 	for l := model + 1; l < len(g.Threads); l++ {
 		for i := range g.Threads[l].Spans {
@@ -47,7 +45,7 @@ func stepByStep(g *optrace.Graph) ([]optrace.SpanRef, bool) {
 				return nil, false
 			}
 			if s.End > g.Threads[best.Thread].Spans[best.Span].End {
-				path[i] = optrace.SpanRef{Thread: l, Span: i}
+				path[i] = SpanRef{Thread: l, Span: i}
 			}
 		}
 	}
@@ -56,13 +54,13 @@ func stepByStep(g *optrace.Graph) ([]optrace.SpanRef, bool) {
 
 // byOperator returns the path if compute threads differ: a step is the n-th time that a compute
 // thread computes the same operator.
-func byOperator(g *optrace.Graph) []optrace.SpanRef {
+func byOperator(g *Graph) []SpanRef {
 	type step struct {
 		addr uint64
 		turn int
 	}
 	type found struct {
-		ref   optrace.SpanRef
+		ref   SpanRef
 		begin time.Duration // earliest of all compute threads
 	}
 	at := map[step]int{}
@@ -76,17 +74,17 @@ func byOperator(g *optrace.Graph) []optrace.SpanRef {
 			n, ok := at[key]
 			if !ok {
 				at[key] = len(steps)
-				steps = append(steps, found{optrace.SpanRef{Thread: l, Span: i}, s.Begin})
+				steps = append(steps, found{SpanRef{Thread: l, Span: i}, s.Begin})
 				continue
 			}
 			steps[n].begin = min(steps[n].begin, s.Begin)
 			if best := steps[n].ref; s.End > g.Threads[best.Thread].Spans[best.Span].End {
-				steps[n].ref = optrace.SpanRef{Thread: l, Span: i}
+				steps[n].ref = SpanRef{Thread: l, Span: i}
 			}
 		}
 	}
 	slices.SortStableFunc(steps, func(a, b found) int { return cmp.Compare(a.begin, b.begin) })
-	path := make([]optrace.SpanRef, len(steps))
+	path := make([]SpanRef, len(steps))
 	for i := range steps {
 		path[i] = steps[i].ref
 	}

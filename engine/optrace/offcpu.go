@@ -1,10 +1,8 @@
-package assemble
+package optrace
 
 import (
 	"slices"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // offCPU is the present or last time that a thread was off its CPU.
@@ -12,7 +10,7 @@ type offCPU struct {
 	away     bool
 	out      time.Duration // when it left the CPU
 	cpu      uint16        // the CPU that it left
-	reason   optrace.OffReason
+	reason   OffReason
 	woken    time.Duration // when it became ready again, or never
 	then     cpuTimes      // sums of the target when it left
 	lastAway absence
@@ -86,7 +84,7 @@ func (b *cpuBook) get(number uint16) *cpuUse {
 
 // until returns the absence of a thread that is still off its CPU.
 func (o *offCPU) until(at time.Duration) absence {
-	return absence{from: o.out, to: max(at, o.out), woken: min(o.woken, max(at, o.out)), preempted: o.reason == optrace.OffPreempted}
+	return absence{from: o.out, to: max(at, o.out), woken: min(o.woken, max(at, o.out)), preempted: o.reason == OffPreempted}
 }
 
 // absenceOf returns the absence of a thread up to a moment, with the sums of the target's
@@ -99,8 +97,8 @@ func (b *cpuBook) absenceOf(th *thread, at, now time.Duration) absence {
 }
 
 // pushKernel processes a kernel event of a thread.
-func (a *Assembler) pushKernel(e *optrace.Event) {
-	if e.Kind == optrace.BlockIOEnd { // it is reported on whatever thread the interrupt hit
+func (a *Assembler) pushKernel(e *Event) {
+	if e.Kind == BlockIOEnd { // it is reported on whatever thread the interrupt hit
 		a.disk.end(e)
 		return
 	}
@@ -109,33 +107,33 @@ func (a *Assembler) pushKernel(e *optrace.Event) {
 		return
 	}
 	switch e.Kind {
-	case optrace.SwitchOut:
-		th.away, th.out, th.reason, th.woken = true, e.At, optrace.OffReason(e.N), never
+	case SwitchOut:
+		th.away, th.out, th.reason, th.woken = true, e.At, OffReason(e.N), never
 		th.cpu = e.CPU
 		use := useNone
-		if th.reason == optrace.OffPreempted {
+		if th.reason == OffPreempted {
 			use = useReady
 		}
 		a.cpus.setUse(th, use, a.now)
 		th.then = a.cpus.sums.cpuTimes
 		a.cpus.get(e.CPU).advance(e.At, int64(th.pid), int64(e.Addr))
-	case optrace.SwitchIn:
+	case SwitchIn:
 		a.switchIn(th, e)
-	case optrace.WakeUp:
-		if th.away && th.reason != optrace.OffPreempted && th.woken == never {
+	case WakeUp:
+		if th.away && th.reason != OffPreempted && th.woken == never {
 			th.woken = e.At
 			a.cpus.setUse(th, useReady, a.now)
 		}
-	case optrace.BlockIOBegin:
+	case BlockIOBegin:
 		a.disk.begin(th, e)
-	case optrace.CountersRead:
+	case CountersRead:
 		a.readCounters(th, e)
 	default:
 		th.countKernel(e)
 	}
 }
 
-func (a *Assembler) switchIn(th *thread, e *optrace.Event) {
+func (a *Assembler) switchIn(th *thread, e *Event) {
 	a.cpus.get(e.CPU).advance(e.At, e.N, int64(th.pid))
 	if !th.away {
 		a.cpus.setUse(th, useRuns, a.now)
@@ -236,10 +234,10 @@ func (w *worker) addAbsence(was absence) {
 		if t.pid != was.own {
 			w.takenBy(t.pid, took)
 		} else {
-			w.takenBy(optrace.SiblingPID, took)
+			w.takenBy(SiblingPID, took)
 		}
 	}
-	w.takenBy(optrace.UnknownPID, rest)
+	w.takenBy(UnknownPID, rest)
 }
 
 // takenBy adds the time that a process took.
@@ -256,15 +254,15 @@ func (w *worker) takenBy(pid int32, took time.Duration) {
 }
 
 // countKernel counts system calls and faults for the compute thread that the thread works as.
-func (th *thread) countKernel(e *optrace.Event) {
+func (th *thread) countKernel(e *Event) {
 	w := th.work
 	switch e.Kind {
-	case optrace.SyscallBegin:
+	case SyscallBegin:
 		th.inSyscall, th.syscall = true, e.At
 		if w != nil {
 			w.Syscalls++
 		}
-	case optrace.SyscallEnd:
+	case SyscallEnd:
 		if w != nil && th.inSyscall {
 			from := th.syscall
 			if w.graph != nil {
@@ -273,7 +271,7 @@ func (th *thread) countKernel(e *optrace.Event) {
 			w.SyscallTime += e.At - from
 		}
 		th.inSyscall = false
-	case optrace.PageFault:
+	case PageFault:
 		if w != nil {
 			w.fault(e.N == 1)
 		}

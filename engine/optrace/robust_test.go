@@ -1,4 +1,4 @@
-package assemble_test
+package optrace_test
 
 import (
 	"encoding/binary"
@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
 // checkSane checks invariants of graphs that hold for any events.
@@ -164,8 +163,8 @@ func FuzzAssembler(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, a := assembled(hostileTables(), hostile(data))
 		checkSane(t, got)
-		assemble.CheckRoom(t, a)
-		if graphs, loose, spans := assemble.Open(a); graphs > 0 || loose > 0 || spans != 0 {
+		optrace.CheckRoom(t, a)
+		if graphs, loose, spans := optrace.Open(a); graphs > 0 || loose > 0 || spans != 0 {
 			t.Fatalf("after the end %d graphs and %d lanes are there, with room for %d spans", graphs, loose, spans)
 		}
 	})
@@ -200,7 +199,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := assemble.New(&optrace.Tables{}, thrown{})
+			a := optrace.New(&optrace.Tables{}, thrown{})
 			for i := range int32(50) { // something to belong to
 				a.Push(optrace.Event{Kind: optrace.CallBegin, TID: i})
 				a.Push(optrace.Event{Kind: optrace.GraphBegin, TID: i, Addr: uint64(i)})
@@ -210,11 +209,11 @@ func TestMemoryIsBounded(t *testing.T) {
 				e.At = time.Duration(i)
 				a.Push(e)
 				if i%10_000 == 0 {
-					assemble.CheckRoom(t, a)
+					optrace.CheckRoom(t, a)
 				}
 			}
-			assemble.CheckRoom(t, a)
-			assemble.CheckOpenLanes(t, a)
+			optrace.CheckRoom(t, a)
+			optrace.CheckOpenLanes(t, a)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package assemble_test
+package optrace_test
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/optrace/assemble"
 )
 
 // scene describes a synthetic target, whose events have a known truth.
@@ -366,9 +365,9 @@ func (k *kept) Graph(g *optrace.Graph) { k.graphs = append(k.graphs, g) }
 func (k *kept) Call(c *optrace.Call)   { k.calls = append(k.calls, c) }
 
 // assembled passes events through an assembler.
-func assembled(t *optrace.Tables, events []optrace.Event) (*kept, *assemble.Assembler) {
+func assembled(t *optrace.Tables, events []optrace.Event) (*kept, *optrace.Assembler) {
 	var k kept
-	a := assemble.New(t, &k)
+	a := optrace.New(t, &k)
 	for _, e := range events {
 		a.Push(e)
 	}

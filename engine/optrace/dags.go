@@ -1,12 +1,10 @@
-package assemble
+package optrace
 
-import (
-	"github.com/rooftop-dev/rooftop/engine/optrace"
-)
+import ()
 
 // dagBook tracks the DAGs of graphs.
 type dagBook struct {
-	t        *optrace.Tables
+	t        *Tables
 	newest   map[graphKey]uint32            // refs
 	nodes    map[uint32]map[uint64]struct{} // addresses, by ref
 	uneven   map[uint32]int                 // number of graphs whose compute threads differ, by ref, or everEven
@@ -15,7 +13,7 @@ type dagBook struct {
 
 // begin returns the ref of a graph's DAG: the one that was read when it began, or else the
 // newest one of its address if it has as many nodes; 0 if there is none.
-func (b *dagBook) begin(e *optrace.Event) uint32 {
+func (b *dagBook) begin(e *Event) uint32 {
 	key := graphKey{e.PID, e.Addr}
 	if b.t.DAG(e.Ref) == nil {
 		ref := b.newest[key]

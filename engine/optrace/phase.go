@@ -1,8 +1,6 @@
-package assemble
+package optrace
 
-import (
-	"github.com/rooftop-dev/rooftop/engine/optrace"
-)
+import ()
 
 // batchShape is what the operators of a graph reveal about its batch; 0 is unknown.
 type batchShape struct {
@@ -18,18 +16,18 @@ const maxDecoded = 64
 // judgePhase returns the phase of a batch. One token is a decode; several are too if the logits
 // of all of them are requested: one for each of several sequences, or drafts that are verified.
 // Everything else is a prefill.
-func judgePhase(kind optrace.CallKind, tokens int, shape batchShape) optrace.Phase {
+func judgePhase(kind CallKind, tokens int, shape batchShape) Phase {
 	switch {
-	case kind == optrace.CallEncode:
-		return optrace.PhaseEncode
+	case kind == CallEncode:
+		return PhaseEncode
 	case tokens == 0:
-		return optrace.PhaseUnknown
+		return PhaseUnknown
 	case tokens == 1:
-		return optrace.PhaseDecode
+		return PhaseDecode
 	case tokens <= maxDecoded && shape.outputs == tokens:
-		return optrace.PhaseDecode
+		return PhaseDecode
 	}
-	return optrace.PhasePrefill
+	return PhasePrefill
 }
 
 // shape determines the batch from the operators of compute thread 0, or, if none were seen,
@@ -55,7 +53,7 @@ func (b *dagBook) measure(shape *batchShape, n int, operator func(i int) uint32)
 	}
 	for i := n - 1; i >= 0; i-- {
 		if out, ok := b.product(operator(i)); ok {
-			if out.Name == optrace.LogitsName {
+			if out.Name == LogitsName {
 				shape.outputs = int(max(out.NE[1], 0))
 			}
 			break
@@ -64,7 +62,7 @@ func (b *dagBook) measure(shape *batchShape, n int, operator func(i int) uint32)
 }
 
 // product returns the result of an operator, and whether it is a matrix product.
-func (b *dagBook) product(ref uint32) (*optrace.Tensor, bool) {
+func (b *dagBook) product(ref uint32) (*Tensor, bool) {
 	if ref == 0 || int(ref) > len(b.t.Operators) {
 		return nil, false
 	}

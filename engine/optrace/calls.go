@@ -1,16 +1,14 @@
-package assemble
+package optrace
 
 import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
 // callWork is a call in progress.
 type callWork struct {
-	optrace.Call
+	Call
 	nested  int           // open calls of the interface within it
 	ended   time.Duration // the end of its last graph
 	guessed bool          // Tokens are taken from its graphs
@@ -29,8 +27,8 @@ type callBook struct {
 
 // begin begins a call. A call within another, of another kind and before any graph, is the same
 // call: llama_decode calls llama_process in some releases.
-func (b *callBook) begin(th *thread, e *optrace.Event) {
-	kind, tokens := optrace.CallKind(e.Ref), int(max(e.N, 0))
+func (b *callBook) begin(th *thread, e *Event) {
+	kind, tokens := CallKind(e.Ref), int(max(e.N, 0))
 	if c := th.call; c != nil {
 		if c.Kind != kind && len(c.Graphs) == 0 && c.nested < maxNested {
 			c.nested++
@@ -41,7 +39,7 @@ func (b *callBook) begin(th *thread, e *optrace.Event) {
 		}
 		b.inferEnd(th)
 	}
-	th.call = &callWork{Call: optrace.Call{Index: b.begun, Kind: kind, Tokens: tokens, TID: th.tid, Begin: e.At}}
+	th.call = &callWork{Call: Call{Index: b.begun, Kind: kind, Tokens: tokens, TID: th.tid, Begin: e.At}}
 	b.begun++
 }
 
@@ -71,10 +69,10 @@ func (b *callBook) inferEnd(th *thread) {
 func (b *callBook) deliver(th *thread) {
 	c := th.call
 	th.call = nil
-	if c.Phase == optrace.PhaseUnknown {
+	if c.Phase == PhaseUnknown {
 		c.Phase = judgePhase(c.Kind, c.Tokens, batchShape{})
 	}
-	if c.Phase == optrace.PhaseUnknown && len(c.Graphs) == 0 && b.computes && b.details.graphs(th.pid) {
+	if c.Phase == PhaseUnknown && len(c.Graphs) == 0 && b.computes && b.details.graphs(th.pid) {
 		b.cut++
 		return
 	}
@@ -101,7 +99,7 @@ func (b *callBook) assignGraph(g *building) {
 	c := g.call
 	if c == nil {
 		shape := b.dags.shape(g)
-		g.Tokens, g.Phase = shape.tokens, judgePhase(optrace.CallOther, shape.tokens, shape)
+		g.Tokens, g.Phase = shape.tokens, judgePhase(CallOther, shape.tokens, shape)
 		return
 	}
 	var shape batchShape
@@ -112,7 +110,7 @@ func (b *callBook) assignGraph(g *building) {
 		c.guessed = true
 		c.Tokens += shape.tokens
 	}
-	if c.Phase == optrace.PhaseUnknown {
+	if c.Phase == PhaseUnknown {
 		c.Phase = judgePhase(c.Kind, c.Tokens, shape)
 	}
 	c.ended, b.computes = g.End, true
