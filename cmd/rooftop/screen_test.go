@@ -17,7 +17,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/live"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -30,7 +30,7 @@ import (
 // the screen on a glass, and a keyboard, all in fake time.
 type desk struct {
 	t      *testing.T
-	host   *live.Host
+	host   *bench.Host
 	live   *session.Live
 	glass  *screentest.Glass
 	keys   *screentest.Keys
@@ -48,7 +48,7 @@ func sit(t *testing.T, width, height int, alter ...func(*loop.Plan)) *desk {
 	found, err := scenarios.Select(scenarios.Default)
 	must(t, err)
 	found[0].Startup = 2 * time.Second
-	d := &desk{t: t, host: live.New(&found[0], 1), glass: screentest.NewGlass(width, height), keys: screentest.NewKeys(), end: make(chan error, 1), transcript: newTranscript()}
+	d := &desk{t: t, host: bench.New(&found[0], 1), glass: screentest.NewGlass(width, height), keys: screentest.NewKeys(), end: make(chan error, 1), transcript: newTranscript()}
 	env := func(name string) (string, bool) { return "", false }
 	w := &cli.World{Env: env, Stdout: &d.stdout, Stderr: &d.stdout}
 	v := &screenView{w: w, out: &cli.Output{Color: "auto"}, options: oddRefresh(screentest.Options(d.glass, d.keys))}

@@ -19,7 +19,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/mcpserver"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/live"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/facts"
@@ -35,7 +35,7 @@ const (
 // rig is an agent with rooftop as its tool, on a simulated server in virtual time.
 type rig struct {
 	t       *testing.T
-	host    *live.Host
+	host    *bench.Host
 	config  mcpserver.Config
 	agent   *mcp.ClientSession
 	pipe    net.Conn // of the agent
@@ -55,7 +55,7 @@ func newRig(t *testing.T, scenario string) *rig {
 		t.Fatalf("scenario %s: %d, %v", scenario, len(list), err)
 	}
 	list[0].Startup = 4 * time.Second
-	r := &rig{t: t, host: live.New(&list[0], 1), served: make(chan error, 1)}
+	r := &rig{t: t, host: bench.New(&list[0], 1), served: make(chan error, 1)}
 	if err := r.host.Start(""); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/live"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
@@ -25,7 +25,7 @@ import (
 // walk is a live session on a simulated server, in a synctest bubble.
 type walk struct {
 	t      *testing.T
-	host   *live.Host
+	host   *bench.Host
 	live   *session.Live
 	record bool
 	file   bytes.Buffer // the recording
@@ -58,7 +58,7 @@ func newWalk(t *testing.T, scenario string) *walk {
 		t.Fatalf("scenario %s: %d, %v", scenario, len(list), err)
 	}
 	list[0].Startup = 4 * time.Second
-	return &walk{t: t, host: live.New(&list[0], 1), record: longtest.Tests || slices.Contains(replayed, t.Name()), done: make(chan error, 1)}
+	return &walk{t: t, host: bench.New(&list[0], 1), record: longtest.Tests || slices.Contains(replayed, t.Name()), done: make(chan error, 1)}
 }
 
 // run starts the session of a plan.

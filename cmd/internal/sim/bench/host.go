@@ -1,4 +1,4 @@
-package live
+package bench
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -24,7 +23,7 @@ type Host struct {
 	began    time.Time
 
 	mu      sync.Mutex
-	world   *bench.World
+	world   *World
 	command *launch.Config // of the current start
 	kept    *launch.Config // configuration that changes are applied to and reverted to
 	starts  int            // number of starts
@@ -36,7 +35,7 @@ type Host struct {
 // New returns a host without a running server. The scenario determines the launch command, the load,
 // the hardware, the faults of the first start, and the startup time.
 func New(sc *scenarios.Scenario, seed uint64) *Host {
-	return &Host{scenario: *sc, seed: seed, began: time.Now(), world: bench.NewWorld()}
+	return &Host{scenario: *sc, seed: seed, began: time.Now(), world: NewWorld()}
 }
 
 // Clock returns the time since the host was created. It is the clock for sessions on the host.
@@ -73,7 +72,7 @@ func (h *Host) Start(command string) error {
 }
 
 func (h *Host) start(c *launch.Config) error {
-	s, err := bench.Settings(c, &h.scenario, h.seed)
+	s, err := Settings(c, &h.scenario, h.seed)
 	if err != nil {
 		return err
 	}
@@ -92,7 +91,7 @@ func (h *Host) start(c *launch.Config) error {
 	h.offered = true
 	healthy, _ := h.world.Healthy()
 	for i := range h.scenario.Load {
-		o := bench.Offering{Origin: healthy, Seed: h.seed*31 + uint64(i)}
+		o := Offering{Origin: healthy, Seed: h.seed*31 + uint64(i)}
 		if err := h.world.Offer(&h.scenario.Load[i], o); err != nil {
 			return err
 		}

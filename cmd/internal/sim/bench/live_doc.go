@@ -1,3 +1,3 @@
 // Package live runs a simulated server with its clients on the caller's clock, without a socket. Tests
 // of whole programs attach live sessions to it under a fake clock.
-package live
+package bench
