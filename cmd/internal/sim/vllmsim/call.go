@@ -9,7 +9,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/token"
 )
 
 // Call is a request at the front end.
@@ -109,7 +108,7 @@ func (v *Server) Submit(now time.Duration, c Call, sink Sink) (core.ID, error) {
 	q := &request{call: c, sink: sink, rank: -1, prompt: c.Tokens}
 	if q.prompt == nil {
 		// Capacity for tokens of the usual length, including the blank.
-		q.prompt = token.Append(make([]core.Token, 0, len(c.Prompt)/5+8), c.Prompt)
+		q.prompt = AppendTokens(make([]core.Token, 0, len(c.Prompt)/5+8), c.Prompt)
 	}
 	if r := v.check(q); r != nil {
 		v.answered(&c, r.Status)

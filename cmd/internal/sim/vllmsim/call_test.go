@@ -8,7 +8,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/token"
 )
 
 func TestRefusals(t *testing.T) {
@@ -99,7 +98,7 @@ func TestConversationHitsItsOwnBlocks(t *testing.T) {
 	first, _ := submit(t, v, v.Healthy(), Call{Prompt: prompt(160, 1), MaxTokens: 160, IgnoreEOS: true})
 	drain(t, v)
 	next := prompt(160, 1) + first.text.String() + " and now?"
-	if n := len(token.Append(nil, next)); n != 160+160+3 {
+	if n := len(AppendTokens(nil, next)); n != 160+160+3 {
 		t.Fatalf("the second turn has %d tokens, want 323", n)
 	}
 	second, _ := submit(t, v, v.now+time.Second, Call{Prompt: next, MaxTokens: 1})

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/token"
 )
 
 // chunkOutputs is the number of outputs of a step that an API server handles before it sends their
@@ -157,7 +156,7 @@ func (v *Server) deliver(at time.Duration, c chunk) {
 func (v *Server) update(q *request, o *core.Output, now time.Duration) {
 	u := Update{At: now, Tokens: q.out, Finish: o.Finish}
 	if !q.call.Quiet && q.sink != nil {
-		u.Text = token.Join(q.out)
+		u.Text = JoinTokens(q.out)
 	}
 	if o.Finish != core.NotFinished {
 		u.History = o.History

@@ -11,14 +11,13 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/token"
 )
 
 // words is the text of the first n tokens that the fake generates.
 func words(n int) []string {
 	var all []string
 	for i := range n {
-		all = append(all, token.Text(core.Token(i+7)))
+		all = append(all, vllmsim.TokenText(core.Token(i+7)))
 	}
 	return all
 }
@@ -196,11 +195,11 @@ func TestTheNextTurnBeginsWithTheLast(t *testing.T) {
 		if refused != nil {
 			t.Fatal(refused)
 		}
-		return token.Append(nil, text)
+		return vllmsim.AppendTokens(nil, text)
 	}
 	generated := []core.Token{5, 30000, 17, 32767, 0}
 	first := render(`[{"role":"user","content":"Tell me more, please."}]`)
-	second := render(`[{"role":"user","content":"Tell me more, please."},{"role":"assistant","content":"` + token.Join(generated) + `"},{"role":"user","content":"Go on"}]`)
+	second := render(`[{"role":"user","content":"Tell me more, please."},{"role":"assistant","content":"` + vllmsim.JoinTokens(generated) + `"},{"role":"user","content":"Go on"}]`)
 	want := append(append([]core.Token(nil), first...), generated...)
 	if len(second) < len(want) {
 		t.Fatalf("the second prompt has %d tokens, fewer than the first and its answer, %d", len(second), len(want))

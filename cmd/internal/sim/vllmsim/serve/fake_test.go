@@ -17,7 +17,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/token"
 )
 
 // fakeMachine generates one token per request and step, up to MaxTokens (4 if the request sets none). Its
@@ -69,7 +68,7 @@ func (m *fakeMachine) Submit(now time.Duration, c vllmsim.Call, sink vllmsim.Sin
 	m.last++
 	q := &fakeRequest{id: m.last, call: c, sink: sink, incarnation: core.History{ID: m.last, Arrival: now, PromptTokens: len(c.Tokens)}}
 	if c.Tokens == nil {
-		q.incarnation.PromptTokens = len(token.Append(nil, c.Prompt))
+		q.incarnation.PromptTokens = len(vllmsim.AppendTokens(nil, c.Prompt))
 	}
 	q.incarnation.CachedTokens = 3
 	if len(m.live) == 0 {
@@ -123,7 +122,7 @@ func (m *fakeMachine) generate(q *fakeRequest, at time.Duration) bool {
 	if q.incarnation.OutputTokens == 1 {
 		q.incarnation.FirstToken = at
 	}
-	u := vllmsim.Update{At: at, Tokens: []core.Token{id}, Text: token.Text(id)}
+	u := vllmsim.Update{At: at, Tokens: []core.Token{id}, Text: vllmsim.TokenText(id)}
 	if q.incarnation.OutputTokens == want {
 		u.Finish, u.History = core.Length, &q.incarnation
 		if q.call.MaxTokens == 0 {
@@ -137,7 +136,7 @@ func (m *fakeMachine) generate(q *fakeRequest, at time.Duration) bool {
 		for i := range want {
 			u.Tokens = append(u.Tokens, core.Token(i+7))
 		}
-		u.Text = token.Join(u.Tokens)
+		u.Text = vllmsim.JoinTokens(u.Tokens)
 		q.sink(u)
 	}
 	return u.History != nil

@@ -3,8 +3,8 @@ package serve
 import (
 	"net/http"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/token"
 )
 
 // tokenize answers POST /tokenize for a prompt or a chat.
@@ -31,7 +31,7 @@ func (f *incarnation) tokenize(w http.ResponseWriter, r *http.Request) *refusal 
 	if refused != nil {
 		return refused
 	}
-	ids := token.Append([]core.Token{}, text)
+	ids := vllmsim.AppendTokens([]core.Token{}, text)
 	return writeJSON(w, struct {
 		Count       int          `json:"count"`
 		MaxModelLen int          `json:"max_model_len"`

@@ -1,4 +1,4 @@
-package token
+package vllmsim
 
 import (
 	"math/rand/v2"
@@ -65,7 +65,7 @@ func TestGeneratedTextComesBackAsTheSameTokens(t *testing.T) {
 		all[i] = core.Token(i)
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	got := Append(nil, Join(all))
+	got := AppendTokens(nil, JoinTokens(all))
 	if diff := cmp.Diff(all, got); diff != "" {
 		t.Errorf("tokens (-want +got):\n%s", diff)
 	}
@@ -73,11 +73,11 @@ func TestGeneratedTextComesBackAsTheSameTokens(t *testing.T) {
 
 func TestOtherTextIsAboveTheVocabulary(t *testing.T) {
 	for _, text := range []string{"bakad", " bakax", " baka", " bakado", "!", " ", "\n", " BAKAD"} {
-		for _, id := range Append(nil, text) {
+		for _, id := range AppendTokens(nil, text) {
 			if id < core.VocabWords {
 				t.Errorf("%q has the id %d of a word", text, id)
 			}
-			if got := Text(id); got != "" {
+			if got := TokenText(id); got != "" {
 				t.Errorf("Text of a piece of %q = %q, want none", text, got)
 			}
 		}
@@ -108,7 +108,7 @@ func FuzzAppend(f *testing.F) {
 		if got := strings.Join(pieces, ""); got != text {
 			t.Fatalf("pieces make %q, want %q", got, text)
 		}
-		tokens := Append(nil, text)
+		tokens := AppendTokens(nil, text)
 		if len(tokens) != len(pieces) {
 			t.Fatalf("%d tokens, want %d", len(tokens), len(pieces))
 		}
@@ -116,7 +116,7 @@ func FuzzAppend(f *testing.F) {
 			if id < 0 {
 				t.Fatalf("negative id of %q", pieces[i])
 			}
-			if s := Text(id); s != "" && s != pieces[i] {
+			if s := TokenText(id); s != "" && s != pieces[i] {
 				t.Fatalf("id %d of %q reads %q", id, pieces[i], s)
 			}
 		}

@@ -7,7 +7,7 @@
 // are split every six. Every other character, ideograph, run of other white space, and control word of a
 // chat template such as <|im_end|> is one token. English prose has about 1.3 tokens per word, as with the
 // tokenizers of current models.
-package token
+package vllmsim
 
 import (
 	"strings"
@@ -26,7 +26,7 @@ const (
 )
 
 // Append appends the tokens of text to dst.
-func Append(dst []core.Token, text string) []core.Token {
+func AppendTokens(dst []core.Token, text string) []core.Token {
 	for len(text) > 0 {
 		n := piece(text)
 		dst = append(dst, id(text[:n]))
@@ -40,7 +40,7 @@ func piece(text string) int {
 	c := text[0]
 	switch {
 	case c == ' ':
-		if n := run(text[1:]); n > 0 {
+		if n := runLength(text[1:]); n > 0 {
 			return 1 + n
 		}
 		return space(text)
@@ -52,7 +52,7 @@ func piece(text string) int {
 		}
 		return 1
 	}
-	if n := run(text); n > 0 {
+	if n := runLength(text); n > 0 {
 		return n
 	}
 	_, n := utf8.DecodeRuneInString(text)
@@ -61,7 +61,7 @@ func piece(text string) int {
 
 // run returns the length in bytes of the letters and digits at the beginning of text, at most maxRun of
 // them; 0 if there are none.
-func run(text string) int {
+func runLength(text string) int {
 	n := 0
 	for range maxRun {
 		if n == len(text) {
@@ -88,7 +88,7 @@ func run(text string) int {
 func space(text string) int {
 	n := 1
 	for n < len(text) && n < maxSpace && isSpace(text[n]) {
-		if text[n] == ' ' && n+1 < len(text) && run(text[n+1:]) > 0 {
+		if text[n] == ' ' && n+1 < len(text) && runLength(text[n+1:]) > 0 {
 			break
 		}
 		n++
@@ -179,7 +179,7 @@ func parse(piece string) (core.Token, bool) {
 }
 
 // Text returns the text of a generated token; "" for a token that is not in the vocabulary.
-func Text(t core.Token) string {
+func TokenText(t core.Token) string {
 	if t < 0 || t >= core.VocabWords {
 		return ""
 	}
@@ -187,14 +187,14 @@ func Text(t core.Token) string {
 }
 
 // Join returns the text of generated tokens.
-func Join(tokens []core.Token) string {
+func JoinTokens(tokens []core.Token) string {
 	if len(tokens) == 1 {
-		return Text(tokens[0])
+		return TokenText(tokens[0])
 	}
 	var b strings.Builder
 	b.Grow(len(tokens) * wordLength)
 	for _, t := range tokens {
-		b.WriteString(Text(t))
+		b.WriteString(TokenText(t))
 	}
 	return b.String()
 }
