@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -79,7 +79,7 @@ type build struct {
 	created  stat.Opt
 	loose    engine.CacheConfig // cache configuration without an engine label
 	hasLoose bool
-	loras    []promtext.Sample // the series of LoRA adapters, one for each combination so far
+	loras    []collect.Sample // the series of LoRA adapters, one for each combination so far
 	pids     bool
 	notes    []string
 }
@@ -129,13 +129,13 @@ func (b *build) pickModel(wanted ...string) string {
 }
 
 // ofModel reports whether a sample belongs to the selected model or to no model.
-func (b *build) ofModel(s promtext.Sample) bool {
+func (b *build) ofModel(s collect.Sample) bool {
 	name := s.Label("model_name")
 	return name == "" || name == b.model
 }
 
 // rank returns the rank of a series and creates it if necessary.
-func (b *build) rank(s promtext.Sample) *rank {
+func (b *build) rank(s collect.Sample) *rank {
 	id := rankID{replica: s.Label(b.dialect.Replica), engine: s.Label(b.dialect.Rank)}
 	i, ok := b.rankAt[id]
 	if !ok {
@@ -147,7 +147,7 @@ func (b *build) rank(s promtext.Sample) *rank {
 }
 
 // add adds one sample to the target of its role.
-func (b *build) add(role *role, s promtext.Sample) {
+func (b *build) add(role *role, s collect.Sample) {
 	switch role.Reading {
 	case ReadGauge:
 		b.addGauge(engine.Gauge(role.Index), role, s)
@@ -185,7 +185,7 @@ func (b *build) add(role *role, s promtext.Sample) {
 // servers) every process reports its own copy and all but one are stale zeros, so the
 // largest counts. It sums over other unknown labels, except for gauges whose sum has no
 // meaning.
-func (b *build) addGauge(g engine.Gauge, role *role, s promtext.Sample) {
+func (b *build) addGauge(g engine.Gauge, role *role, s collect.Sample) {
 	v, r := s.Value, b.rank(s)
 	switch g {
 	case engine.GaugeKVUsage, engine.GaugeCPUKVUsage, engine.GaugePrefixHitRate:
@@ -231,7 +231,7 @@ func (b *build) addGauge(g engine.Gauge, role *role, s promtext.Sample) {
 
 // addHTTP adds answered requests by status class. Once the family exists, a class without
 // a series had no requests.
-func (b *build) addHTTP(s promtext.Sample) {
+func (b *build) addHTTP(s collect.Sample) {
 	classes := [...]struct {
 		digit   byte
 		counter engine.Counter
@@ -254,7 +254,7 @@ func later(o stat.Opt, v float64) stat.Opt {
 }
 
 // addCache stores the labels of the cache configuration, whose value is always 1.
-func (b *build) addCache(s promtext.Sample) {
+func (b *build) addCache(s collect.Sample) {
 	c := b.dialect.Cache(s.Series)
 	if s.Label(b.dialect.Rank) == "" && s.Label(b.dialect.Replica) == "" {
 		b.loose, b.hasLoose = c, true
@@ -265,7 +265,7 @@ func (b *build) addCache(s promtext.Sample) {
 }
 
 // addCacheValue stores a value of the cache configuration in its rank.
-func (b *build) addCacheValue(v CacheValue, s promtext.Sample) {
+func (b *build) addCacheValue(v CacheValue, s collect.Sample) {
 	if !(s.Value > 0) || s.Value > math.MaxInt32 {
 		return
 	}
@@ -288,7 +288,7 @@ func (b *build) finishLoRA(p *engine.Page) {
 	if len(b.loras) == 0 {
 		return
 	}
-	latest := slices.MaxFunc(b.loras, func(x, y promtext.Sample) int { return cmp.Compare(x.Value, y.Value) })
+	latest := slices.MaxFunc(b.loras, func(x, y collect.Sample) int { return cmp.Compare(x.Value, y.Value) })
 	most, err := strconv.ParseFloat(latest.Label("max_lora"), 64)
 	if err == nil && most < 1 {
 		return // V0 has the series without LoRA too

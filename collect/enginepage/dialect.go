@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -89,13 +89,13 @@ type Dialect struct {
 	// HTTP is the family, with its whole name, of answered requests, and Status its label of the status.
 	HTTP, Status string
 	// Generates, if set, reports series of HTTP that count requests to the engine: others hide how many of these fail.
-	Generates func(promtext.Sample) bool
+	Generates func(collect.Sample) bool
 	// CacheInfo is the name, without the engine's prefix, of the family whose labels are the cache
 	// configuration, and Cache reads them; "" if there is none.
 	CacheInfo string
-	Cache     func(*promtext.Series) engine.CacheConfig
+	Cache     func(*collect.Series) engine.CacheConfig
 	// Skip, if set, reports series that repeat others, such as those of further ranks of one replica.
-	Skip func(promtext.Sample) bool
+	Skip func(collect.Sample) bool
 	// Finish, if set, completes a page by what follows from its other values.
 	Finish func(*engine.Page)
 	// Bare are prefixes of the families that the engine's page has even with its statistics switched off,
@@ -211,4 +211,4 @@ func (t *table) addRole(wire string, r role) {
 }
 
 // filter passes the families of the table.
-func (t *table) filter() *promtext.Filter { return promtext.NewExactFilter(t.names...) }
+func (t *table) filter() *collect.Filter { return collect.NewExactFilter(t.names...) }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -30,7 +30,7 @@ func (h *histogram) reset() {
 	*h = histogram{buckets: h.buckets[:0]}
 }
 
-func (h *histogram) add(role *role, s promtext.Sample) {
+func (h *histogram) add(role *role, s collect.Sample) {
 	h.wire = role.wire
 	switch role.part {
 	case partSum:

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -32,8 +32,8 @@ type Reader struct {
 	picked   string // of the last page
 	dialects []*Dialect
 	table    *table // of the engine of the last page
-	filter   *promtext.Filter
-	families promtext.Families
+	filter   *collect.Filter
+	families collect.Families
 	bounds   [engine.NumHists][]float64 // of the last page; pages with equal bounds share them
 	build    build
 }
@@ -48,7 +48,7 @@ func NewReader(model string, dialects ...*Dialect) *Reader {
 
 func (r *Reader) use(d *Dialect) {
 	r.table = newTable(d)
-	r.filter, r.families = r.table.filter(), promtext.Families{}
+	r.filter, r.families = r.table.filter(), collect.Families{}
 }
 
 // Parse parses a page into p, which it overwrites except for T, Took and Bytes. The error
@@ -56,15 +56,15 @@ func (r *Reader) use(d *Dialect) {
 // not be used.
 func (r *Reader) Parse(body []byte, p *engine.Page) error {
 	*p = engine.Page{T: p.T, Took: p.Took, Bytes: p.Bytes}
-	if err := promtext.Parse(body, r.filter, &r.families); err != nil {
-		if errors.Is(err, promtext.ErrNotMetrics) {
+	if err := collect.Parse(body, r.filter, &r.families); err != nil {
+		if errors.Is(err, collect.ErrNotMetrics) {
 			return fmt.Errorf("%w: %w; check --url", ErrNotEngine, err)
 		}
 		return err
 	}
 	samples := r.families.Samples
 	if family, bucket := lastBucket(samples); bucket {
-		return fmt.Errorf("%w: it ends within the histogram %s", promtext.ErrTruncated, family)
+		return fmt.Errorf("%w: it ends within the histogram %s", collect.ErrTruncated, family)
 	}
 	b := &r.build
 	b.reset(r.table)
@@ -100,7 +100,7 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 
 // lastBucket reports whether a page ends within a histogram: with a bucket other than the last, or without the count
 // that Python writes after the buckets. Rust's client writes it before them.
-func lastBucket(samples []promtext.Sample) (family string, found bool) {
+func lastBucket(samples []collect.Sample) (family string, found bool) {
 	if len(samples) == 0 {
 		return "", false
 	}
@@ -109,8 +109,8 @@ func lastBucket(samples []promtext.Sample) (family string, found bool) {
 	if !bucket {
 		return "", false
 	}
-	own := slices.DeleteFunc(slices.Clone(last.Labels), func(l promtext.Label) bool { return l.Name == "le" })
-	counted := slices.ContainsFunc(samples, func(s promtext.Sample) bool {
+	own := slices.DeleteFunc(slices.Clone(last.Labels), func(l collect.Label) bool { return l.Name == "le" })
+	counted := slices.ContainsFunc(samples, func(s collect.Sample) bool {
 		return s.Name == family+"_count" && slices.Equal(s.Labels, own)
 	})
 	bound, err := strconv.ParseFloat(last.Label("le"), 64)
@@ -159,7 +159,7 @@ func (r *Reader) selectNames(p *engine.Page) bool {
 }
 
 // wanted reports whether a series is of the selected model, or of none, and repeats no other.
-func (r *Reader) wanted(s promtext.Sample) bool {
+func (r *Reader) wanted(s collect.Sample) bool {
 	return r.build.ofModel(s) && (r.table.Skip == nil || !r.table.Skip(s))
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/collect"
 )
 
 // What a person does next with a page that is no engine's of those that are read.
@@ -40,7 +40,7 @@ var others = []struct{ prefix, name, next string }{
 // recognise returns the dialect of the engine that wrote a page, else an error that says what the page is.
 // The error wraps ErrNotEngine or ErrStatsOff.
 func recognise(body []byte, dialects []*Dialect) (*Dialect, error) {
-	names := promtext.Names(body, 10_000)
+	names := collect.Names(body, 10_000)
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%w: the answer holds no metrics; check --url", ErrNotEngine)
 	}

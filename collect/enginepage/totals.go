@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/collect"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
@@ -28,8 +27,8 @@ const totalsInterval = time.Second
 type Totals struct {
 	client   *collect.Client
 	dialect  totalsDialect
-	filter   *promtext.Filter
-	families promtext.Families
+	filter   *collect.Filter
+	families collect.Families
 	body     []byte
 	pacer    Pacer
 }
@@ -65,7 +64,7 @@ func newTotals(client *collect.Client, d totalsDialect) *Totals {
 			names = append(names, f.times)
 		}
 	}
-	r.filter = promtext.NewExactFilter(names...)
+	r.filter = collect.NewExactFilter(names...)
 	return r
 }
 
@@ -88,14 +87,14 @@ func wrapRefusal(where string, err error) error {
 // totalsOf returns the dialect of the engine that wrote a page.
 func totalsOf(body []byte) (totalsDialect, error) {
 	// promtext decides whether this is a metrics page at all; no sample is kept.
-	var none promtext.Families
-	if err := promtext.Parse(body, promtext.NewExactFilter(), &none); err != nil {
-		if errors.Is(err, promtext.ErrNotMetrics) {
+	var none collect.Families
+	if err := collect.Parse(body, collect.NewExactFilter(), &none); err != nil {
+		if errors.Is(err, collect.ErrNotMetrics) {
 			return totalsDialect{}, fmt.Errorf("%w: %w; this server serves no metrics", collect.ErrNoData, err)
 		}
 		return totalsDialect{}, err
 	}
-	names := promtext.Names(body, 10_000)
+	names := collect.Names(body, 10_000)
 	for _, d := range totalsDialects() {
 		if slices.ContainsFunc(names, func(name string) bool {
 			return slices.ContainsFunc(d.prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
@@ -132,7 +131,7 @@ func (r *Totals) Sample(ctx context.Context, clock func() time.Duration) capture
 
 // read parses a page into s. After an error s is unchanged.
 func (r *Totals) read(body []byte, s *capture.PageSample) error {
-	if err := promtext.Parse(body, r.filter, &r.families); err != nil {
+	if err := collect.Parse(body, r.filter, &r.families); err != nil {
 		return err
 	}
 	fields := s.Fields()

@@ -22,7 +22,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/rooftop-dev/rooftop/collect"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -224,8 +223,8 @@ func TestTotalOfManySeries(t *testing.T) {
 	const series = 1 << 17
 	w := newTotals(nil, totalsDialects()[0])
 	for i := range series {
-		w.families.Samples = append(w.families.Samples, promtext.Sample{
-			Series: &promtext.Series{Name: "n", Labels: []promtext.Label{{Name: "engine", Value: strconv.Itoa(i)}}}, Value: 1,
+		w.families.Samples = append(w.families.Samples, collect.Sample{
+			Series: &collect.Series{Name: "n", Labels: []collect.Label{{Name: "engine", Value: strconv.Itoa(i)}}}, Value: 1,
 		})
 	}
 	if got := w.total("n", level); got != stat.Some(series) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/collect/promtext"
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -26,7 +26,7 @@ func isCopy(label string, how merge) bool {
 // first returns the value of the first of the field's names that the page has.
 func (r *Totals) first(f *field) stat.Opt {
 	for _, name := range f.names {
-		if slices.ContainsFunc(r.families.Samples, func(s promtext.Sample) bool { return s.Name == name }) {
+		if slices.ContainsFunc(r.families.Samples, func(s collect.Sample) bool { return s.Name == name }) {
 			return r.total(name, f.merge)
 		}
 	}
@@ -68,7 +68,7 @@ func (r *Totals) total(name string, how merge) stat.Opt {
 }
 
 // identity returns a key of all labels that do not mark copies.
-func identity(labels []promtext.Label, how merge) string {
+func identity(labels []collect.Label, how merge) string {
 	var b strings.Builder
 	for _, l := range labels {
 		if !isCopy(l.Name, how) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/collect"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -89,8 +88,8 @@ const roundedUp = 0.01
 // dcgmReader reads pages. It is not safe for concurrent use.
 type dcgmReader struct {
 	metrics  []dcgmMetric
-	filter   *promtext.Filter
-	families promtext.Families
+	filter   *collect.Filter
+	families collect.Families
 }
 
 func newDCGMReader() *dcgmReader {
@@ -99,7 +98,7 @@ func newDCGMReader() *dcgmReader {
 	for _, m := range r.metrics {
 		names = append(names, m.name)
 	}
-	r.filter = promtext.NewExactFilter(names...)
+	r.filter = collect.NewExactFilter(names...)
 	return r
 }
 
@@ -120,7 +119,7 @@ type dcgmKey struct {
 // rows parses a page into rows, ordered by node, index and slice. A GPU in MIG mode
 // appears as its slices.
 func (r *dcgmReader) rows(page []byte) ([]dcgmRow, error) {
-	if err := promtext.Parse(page, r.filter, &r.families); err != nil {
+	if err := collect.Parse(page, r.filter, &r.families); err != nil {
 		return nil, err
 	}
 	byKey := map[dcgmKey]*dcgmRow{}
@@ -166,7 +165,7 @@ func (r *dcgmReader) rows(page []byte) ([]dcgmRow, error) {
 }
 
 // dcgmDevice returns the device that the labels of a series name.
-func dcgmDevice(s *promtext.Series) (Device, bool) {
+func dcgmDevice(s *collect.Series) (Device, bool) {
 	d := Device{
 		GI: -1, CI: -1, Minor: -1,
 		UUID:   cmp.Or(s.Label("UUID"), s.Label("uuid")),

@@ -10,7 +10,6 @@ import (
 	"strconv"
 
 	"github.com/rooftop-dev/rooftop/collect"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -51,7 +50,7 @@ func (n *next) UnmarshalJSON(text []byte) error {
 type Pages struct {
 	buf      []byte
 	closed   bool // the server has no /slots
-	families promtext.Families
+	families collect.Families
 
 	last      []slot
 	first     totals  // of the first page, from which requests are counted
@@ -65,7 +64,7 @@ type Pages struct {
 type totals struct{ prompt, predicted, promptSeconds, predictedSeconds float64 }
 
 // counted are the metrics of the page from which others follow.
-var counted = promtext.NewExactFilter("llamacpp:prompt_tokens_total", "llamacpp:prompt_tokens_cached_total", "llamacpp:prompt_seconds_total",
+var counted = collect.NewExactFilter("llamacpp:prompt_tokens_total", "llamacpp:prompt_tokens_cached_total", "llamacpp:prompt_seconds_total",
 	"llamacpp:tokens_predicted_total", "llamacpp:tokens_predicted_seconds_total", "llamacpp:n_decode_total")
 
 // Get requests the metrics page and /slots and appends the page to buf. launch are the settings of the
@@ -109,7 +108,7 @@ func Explain(err error) error {
 
 // extend appends to a page what follows from the slots that were read just after it.
 func (p *Pages) extend(body []byte, slots []slot, launch map[string]facts.Setting) []byte {
-	if err := promtext.Parse(body, counted, &p.families); err != nil || !bytes.HasSuffix(body, []byte("\n")) {
+	if err := collect.Parse(body, counted, &p.families); err != nil || !bytes.HasSuffix(body, []byte("\n")) {
 		return body // the reader says what is wrong with it
 	}
 	value := func(name string) stat.Opt {

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -52,7 +52,7 @@ func Dialect() *enginepage.Dialect {
 	return &enginepage.Dialect{
 		Engine: catalog.EngineOf("sglang"), Targets: targets,
 		Rank: "dp_rank", HTTP: "sglang:http_responses_total", Status: "status_code",
-		Generates: func(s promtext.Sample) bool { return slices.Contains(generating, s.Label("endpoint")) },
+		Generates: func(s collect.Sample) bool { return slices.Contains(generating, s.Label("endpoint")) },
 		Skip:      read.repeated, Finish: func(p *engine.Page) { read = ranks{}; finish(p); seen.correct(p) },
 	}
 }
@@ -63,7 +63,7 @@ func Dialect() *enginepage.Dialect {
 type ranks map[string]string
 
 // repeated reports series of a further rank of one replica.
-func (r *ranks) repeated(s promtext.Sample) bool {
+func (r *ranks) repeated(s collect.Sample) bool {
 	if pp := s.Label("pp_rank"); pp != "" && pp != "0" {
 		return true
 	}

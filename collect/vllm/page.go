@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -30,7 +30,7 @@ var generating = []string{
 }
 
 // generates reports series of requests to the engine.
-func generates(s promtext.Sample) bool {
+func generates(s collect.Sample) bool {
 	handler := s.Label("handler")
 	return s.Label("method") == "POST" && slices.ContainsFunc(generating, func(end string) bool { return strings.HasSuffix(handler, end) })
 }
@@ -88,7 +88,7 @@ func targets() map[string][]enginepage.Target {
 }
 
 // cacheConfig returns the labels that rooftop uses; "" if they are absent or None.
-func cacheConfig(s *promtext.Series) engine.CacheConfig {
+func cacheConfig(s *collect.Series) engine.CacheConfig {
 	get := func(names ...string) string {
 		for _, name := range names {
 			if v := s.Label(name); v != "" && v != "None" {

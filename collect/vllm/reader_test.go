@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -412,7 +412,7 @@ func TestAPageThatEndsWithBuckets(t *testing.T) {
 		{"without a count", "vllm:time_to_first_token_seconds_bucket{le=\"+Inf\"} 3\n", false},
 	} {
 		err := newReader("").Parse([]byte(c.page), new(engine.Page))
-		if c.whole != (err == nil) || !c.whole && !errors.Is(err, promtext.ErrTruncated) {
+		if c.whole != (err == nil) || !c.whole && !errors.Is(err, collect.ErrTruncated) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -517,7 +517,7 @@ func TestEveryCutOfAPage(t *testing.T) {
 			}
 		}
 	}
-	if err := reader.Parse(body[:strings.Index(string(body), `request_prefill_time_seconds_bucket{engine="0",le="60.0"`)], new(engine.Page)); !errors.Is(err, promtext.ErrTruncated) {
+	if err := reader.Parse(body[:strings.Index(string(body), `request_prefill_time_seconds_bucket{engine="0",le="60.0"`)], new(engine.Page)); !errors.Is(err, collect.ErrTruncated) {
 		t.Errorf("a page that ends within a histogram: error %v, want ErrTruncated", err)
 	}
 }

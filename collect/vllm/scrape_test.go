@@ -16,7 +16,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -65,8 +64,8 @@ func TestBadAnswers(t *testing.T) {
 		{"404", http.NotFound, nil, "is this the port of an inference server", false},
 		{"HTML", text("<!DOCTYPE html><html><body>Welcome</body></html>"), enginepage.ErrNotEngine, "HTML", true},
 		{"statistics off", text(string(ours(t, "vllm-0.32.0-cpu-stats-off.txt.gz"))), enginepage.ErrStatsOff, "--disable-log-stats", true},
-		{"cut within a line", text(good[:30_000]), promtext.ErrTruncated, "middle of line", true},
-		{"text for a value", text("vllm:num_requests_running{model_name=\"m\"} many\n"), promtext.ErrMalformed, `"many"`, true},
+		{"cut within a line", text(good[:30_000]), collect.ErrTruncated, "middle of line", true},
+		{"text for a value", text("vllm:num_requests_running{model_name=\"m\"} many\n"), collect.ErrMalformed, `"many"`, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -21,7 +21,6 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/gpu"
 	"github.com/rooftop-dev/rooftop/collect/proc"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -163,7 +162,7 @@ func (a *Server) firstPage(ctx context.Context, model string) error {
 		if err == nil {
 			break
 		}
-		damaged := errors.Is(err, promtext.ErrTruncated) || errors.Is(err, promtext.ErrMalformed)
+		damaged := errors.Is(err, collect.ErrTruncated) || errors.Is(err, collect.ErrMalformed)
 		if !damaged || try == firstPageTries {
 			return cli.Fail(cli.ExitUnreachable, fmt.Errorf("%s: %w", a.Target.Metrics(), err))
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/gpu"
 	"github.com/rooftop-dev/rooftop/collect/proc"
-	"github.com/rooftop-dev/rooftop/collect/promtext"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/capture"
 )
@@ -111,7 +110,7 @@ func (s *subject) reach(ctx context.Context) error {
 func anotherEngine(err error) bool {
 	var status *collect.StatusError
 	return errors.As(err, &status) || slices.ContainsFunc([]error{
-		enginepage.ErrNotEngine, enginepage.ErrStatsOff, promtext.ErrTruncated, promtext.ErrMalformed,
+		enginepage.ErrNotEngine, enginepage.ErrStatsOff, collect.ErrTruncated, collect.ErrMalformed,
 		collect.ErrRedirect, collect.ErrTooLarge, collect.ErrUnreachable,
 	}, func(known error) bool { return errors.Is(err, known) })
 }

@@ -1,4 +1,4 @@
-package promtext
+package collect
 
 import (
 	"compress/gzip"

@@ -4,7 +4,7 @@
 //
 // A page is parsed completely or not at all: a truncated or malformed page is an error
 // and yields no values.
-package promtext
+package collect
 
 // Filter is an immutable set of wire names that pass.
 type Filter struct {
