@@ -1,5 +1,5 @@
 // Package loadrun sends the load of a command line to a server and prints the results.
-package loadrun
+package proberun
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 )
 
 // Options are the flags of load.
-type Options struct {
+type LoadOptions struct {
 	cli.Output
 	flags *pflag.FlagSet
 	env   func(string) (string, bool)
@@ -41,10 +41,10 @@ type Options struct {
 }
 
 // New returns the options of a load.
-func New(w *cli.World) *Options { return &Options{env: w.Env} }
+func NewLoad(w *cli.World) *LoadOptions { return &LoadOptions{env: w.Env} }
 
 // Register adds the flags of a load.
-func (o *Options) Register(g *cli.FlagGroups) {
+func (o *LoadOptions) Register(g *cli.FlagGroups) {
 	o.flags = g.Command.Flags()
 	l := &o.offered
 	f := g.Group("The server")
@@ -99,7 +99,7 @@ func (o *Options) Register(g *cli.FlagGroups) {
 }
 
 // Run sends the load and prints the results.
-func (o *Options) Run(ctx context.Context, w *cli.World) error {
+func (o *LoadOptions) Run(ctx context.Context, w *cli.World) error {
 	offered, err := o.load()
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func unanswered(s *loadgen.Summary) error {
 }
 
 // client returns a client, which does not connect yet.
-func (o *Options) client(target collect.Target) (*probe.Client, error) {
+func (o *LoadOptions) client(target collect.Target) (*probe.Client, error) {
 	key, err := attach.APIKey(o.env, o.apiKeyFile)
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (o *Options) client(target collect.Target) (*probe.Client, error) {
 
 // calibrate asks the server once how its tokenizer splits words, and returns a description of how
 // lengths became text.
-func (o *Options) calibrate(ctx context.Context, client *probe.Client, l *loadgen.Load) (how string, err error) {
+func (o *LoadOptions) calibrate(ctx context.Context, client *probe.Client, l *loadgen.Load) (how string, err error) {
 	if _, err := client.Model(ctx); err != nil {
 		return "", err
 	}
@@ -225,7 +225,7 @@ func (o *Options) calibrate(ctx context.Context, client *probe.Client, l *loadge
 
 // loadProgress returns a function that shows the progress of a run on stderr, nil if that is not a
 // terminal.
-func loadProgress(w *cli.World, o *Options, l *loadgen.Load) func(loadgen.Progress) {
+func loadProgress(w *cli.World, o *LoadOptions, l *loadgen.Load) func(loadgen.Progress) {
 	p := cli.NewProgress(w, &o.Output)
 	if !p.Shown() {
 		return nil
@@ -251,7 +251,7 @@ func loadProgress(w *cli.World, o *Options, l *loadgen.Load) func(loadgen.Progre
 }
 
 // writeLoad prints a summary in the requested format.
-func writeLoad(w *cli.World, o *Options, s *loadgen.Summary, l *loadgen.Load, how string) error {
+func writeLoad(w *cli.World, o *LoadOptions, s *loadgen.Summary, l *loadgen.Load, how string) error {
 	text := func(to io.Writer, s *loadgen.Summary, _ render.Options) error { return printLoad(to, s, l, how) }
 	return cli.Print(w, &o.Output, s, text, func(to io.Writer, s *loadgen.Summary) error { return document.Write(to, s) })
 }

@@ -1,4 +1,4 @@
-package loadrun
+package proberun
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 )
 
 // load returns the load of the flags, or an error if they are invalid.
-func (o *Options) load() (*loadgen.Load, error) {
+func (o *LoadOptions) load() (*loadgen.Load, error) {
 	l := &o.offered
 	l.Together = o.flags.Changed("stagger") && l.Stagger == 0
 	for _, read := range []func(*loadgen.Load) error{o.readStyle, o.readLengths, o.readTrace, o.readArrival, o.readLevels, o.readAdapters, o.readSLO} {
@@ -26,7 +26,7 @@ func (o *Options) load() (*loadgen.Load, error) {
 	return l, nil
 }
 
-func (o *Options) readStyle(l *loadgen.Load) error {
+func (o *LoadOptions) readStyle(l *loadgen.Load) error {
 	switch o.style {
 	case "auto", "words":
 	case "characters":
@@ -40,7 +40,7 @@ func (o *Options) readStyle(l *loadgen.Load) error {
 	return nil
 }
 
-func (o *Options) readLengths(l *loadgen.Load) error {
+func (o *LoadOptions) readLengths(l *loadgen.Load) error {
 	read := func(name string) ([]byte, error) { return cli.ReadFile(name, 64<<20) }
 	for _, f := range []struct {
 		name, text string
@@ -66,7 +66,7 @@ func (o *Options) readLengths(l *loadgen.Load) error {
 	return nil
 }
 
-func (o *Options) readTrace(l *loadgen.Load) error {
+func (o *LoadOptions) readTrace(l *loadgen.Load) error {
 	if o.trace == "" {
 		if o.flags.Changed("trace-speed") {
 			return cli.Usagef("--trace-speed needs a --trace")
@@ -87,7 +87,7 @@ func (o *Options) readTrace(l *loadgen.Load) error {
 }
 
 // readArrival determines the arrival process, and rejects flags that do not apply to it.
-func (o *Options) readArrival(l *loadgen.Load) error {
+func (o *LoadOptions) readArrival(l *loadgen.Load) error {
 	set := o.flags.Changed
 	switch {
 	case o.arrival != "":
@@ -136,7 +136,7 @@ func (o *Options) readArrival(l *loadgen.Load) error {
 }
 
 // readLevels reads the phases, and the end of the run.
-func (o *Options) readLevels(l *loadgen.Load) error {
+func (o *LoadOptions) readLevels(l *loadgen.Load) error {
 	set := o.flags.Changed
 	if !set("duration") && (o.steps != "" || o.ramp != "" || set("requests") || l.Arrival == loadgen.Replay) {
 		l.Duration = 0
@@ -185,7 +185,7 @@ func parsePhase(text string) (loadgen.Phase, error) {
 	return loadgen.Phase{Name: text, Duration: d, From: a, To: b}, nil
 }
 
-func (o *Options) readAdapters(l *loadgen.Load) error {
+func (o *LoadOptions) readAdapters(l *loadgen.Load) error {
 	for _, text := range o.adapters {
 		name, weight, weighted := strings.Cut(text, "=")
 		a := loadgen.Weighted{Model: name, Weight: 1}
@@ -201,7 +201,7 @@ func (o *Options) readAdapters(l *loadgen.Load) error {
 	return nil
 }
 
-func (o *Options) readSLO(l *loadgen.Load) error {
+func (o *LoadOptions) readSLO(l *loadgen.Load) error {
 	if len(o.slo) == 0 {
 		return nil
 	}

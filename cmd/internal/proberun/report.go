@@ -1,4 +1,4 @@
-package loadrun
+package proberun
 
 import (
 	"bytes"
