@@ -8,29 +8,29 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/screentest"
 
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/tui/chart"
 	"github.com/rooftop-dev/rooftop/tui/frame"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // A very wide interval leaves room for the prediction; other intervals are shown in full.
 func TestVagueIntervalsAreCut(t *testing.T) {
-	band := chart.Stretch{Low: 0.99, High: 5.33}
+	band := lines.Stretch{Low: 0.99, High: 5.33}
 	for _, c := range []struct {
-		interval chart.Stretch
+		interval lines.Stretch
 		mid      float64
-		band     chart.Stretch
+		band     lines.Stretch
 		high     float64
 	}{
-		{chart.Stretch{Low: -0.92, High: 224.26}, 3.17, band, 4 * 5.33},
-		{chart.Stretch{Low: 1.48, High: 7.17}, 3.5, band, 7.17},
-		{chart.Stretch{Low: -0.3, High: 0.9}, 0.001, chart.EmptyStretch(), 0.9},
-		{chart.Stretch{Low: -0.9, High: 30}, 0.5, chart.EmptyStretch(), 2},
+		{lines.Stretch{Low: -0.92, High: 224.26}, 3.17, band, 4 * 5.33},
+		{lines.Stretch{Low: 1.48, High: 7.17}, 3.5, band, 7.17},
+		{lines.Stretch{Low: -0.3, High: 0.9}, 0.001, lines.EmptyStretch(), 0.9},
+		{lines.Stretch{Low: -0.9, High: 30}, 0.5, lines.EmptyStretch(), 2},
 	} {
 		if got := within(c.interval, c.mid, c.band); got.High != c.high || got.Low != c.interval.Low {
 			t.Errorf("%v about %g is shown as %v, want up to %g", c.interval, c.mid, got, c.high)
 		}
 	}
-	if got := within(chart.EmptyStretch(), 0, band); got.Low <= got.High {
+	if got := within(lines.EmptyStretch(), 0, band); got.Low <= got.High {
 		t.Errorf("nothing is shown as %v", got)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
-	"github.com/rooftop-dev/rooftop/tui/chart"
 	"github.com/rooftop-dev/rooftop/tui/frame"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // ceiling returns the panel that compares throughput with the hardware limits; empty while the server is
@@ -82,9 +82,9 @@ func drawable(o *roofline.Operating) bool {
 // to the label of the ideal.
 func ceilingBar(u *frame.Settings, out stat.Opt, o *roofline.Operating, running stat.Opt) frame.Block {
 	return frame.Block{Lines: 2, Least: 1, Keep: 79, Draw: func(p cell.Pane) {
-		bar := chart.Bar{Value: out, Token: cell.Accent, Top: o.IdealTokensPerS.V}
+		bar := lines.Bar{Value: out, Token: cell.Accent, Top: o.IdealTokensPerS.V}
 		if a := o.AchievableTokensPerS; a.Finite().OK {
-			bar.Marks = append(bar.Marks, chart.Tick{At: a.V, Token: cell.Achievable})
+			bar.Marks = append(bar.Marks, lines.Tick{At: a.V, Token: cell.Achievable})
 		}
 		bar.Draw(p.Sub(0, 0, p.Width(), 1), u.Glyphs)
 		ceilingLabels(p.Sub(0, 1, p.Width(), 1), out, o, running)

@@ -11,8 +11,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
-	"github.com/rooftop-dev/rooftop/tui/chart"
 	"github.com/rooftop-dev/rooftop/tui/frame"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // maxCards is the largest number of GPUs shown with bars. More of them are shown in a table.
@@ -127,7 +127,7 @@ func (m *machineView) bar(label string, v, limit stat.Opt, unit string) {
 		}
 		x = max(x, barLimit) + 2
 		if w := min(p.Width()-x, 60); w >= 8 && limit.Finite().OK && limit.V > 0 {
-			b := chart.Bar{Value: v, Token: m.token(sourceGPU, cell.Accent), Top: limit.V}
+			b := lines.Bar{Value: v, Token: m.token(sourceGPU, cell.Accent), Top: limit.V}
 			b.Draw(p.Sub(x, 0, w, 1), u.Glyphs)
 		}
 	})

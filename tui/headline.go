@@ -8,8 +8,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
-	"github.com/rooftop-dev/rooftop/tui/chart"
 	"github.com/rooftop-dev/rooftop/tui/frame"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // headline is one of the most important numbers of the view.
@@ -101,7 +101,7 @@ func (n *headline) top(s *loop.Snapshot) float64 {
 	for i := range s.Points {
 		values[i] = n.get(&s.Points[i])
 	}
-	return chart.Top(values)
+	return lines.Top(values)
 }
 
 // Columns of a headline number: its label, its value, its unit.
@@ -143,7 +143,7 @@ func (n *headline) spark(p cell.Pane, s *loop.Snapshot, u *frame.Settings) {
 	if len(values) == 0 {
 		return
 	}
-	chart.Sparkline(p, u.Glyphs, sparkToken(s), values, n.top(s))
+	lines.Sparkline(p, u.Glyphs, sparkToken(s), values, n.top(s))
 }
 
 // sparkToken returns the token of a change on trial, or of the baseline.

@@ -11,7 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
-	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 func TestRooflineTells(t *testing.T) {
@@ -164,7 +164,7 @@ func TestAxesHoldWhatWasMeasured(t *testing.T) {
 			short.Points = short.Points[:6]
 			r.curve = &short
 		}
-		var pl chart.Plot
+		var pl lines.Plot
 		r.axes(&pl, 20)
 		for _, o := range r.at {
 			if o.running < pl.X.Lo || o.running > pl.X.Hi || o.tokens < pl.Y.Lo || o.tokens > pl.Y.Hi {

@@ -9,14 +9,14 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
-	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // plot draws curves, limits and points.
 func (r *roofView) plot(p cell.Pane) {
-	pl := chart.Plot{
-		X: chart.Axis{Title: "running", MinStep: 1},
-		Y: chart.Axis{Title: "tok/s"},
+	pl := lines.Plot{
+		X: lines.Axis{Title: "running", MinStep: 1},
+		Y: lines.Axis{Title: "tok/s"},
 	}
 	r.axes(&pl, p.Height())
 	r.curves(&pl)
@@ -24,7 +24,7 @@ func (r *roofView) plot(p cell.Pane) {
 	r.cloud(&pl)
 	g := r.u.Glyphs
 	for _, o := range r.at {
-		pt := chart.Point{XY: chart.XY{X: o.running, Y: o.tokens}, Label: o.label}
+		pt := lines.Point{XY: lines.XY{X: o.running, Y: o.tokens}, Label: o.label}
 		pt.Sign, pt.Name, pt.Token = o.role.look(g)
 		if r.listed && o.role != roleBefore {
 			pt.Name = ""
@@ -94,7 +94,7 @@ func (r *roofView) extent() roofExtent {
 }
 
 // axes sets the axes of the plot.
-func (r *roofView) axes(pl *chart.Plot, h int) {
+func (r *roofView) axes(pl *lines.Plot, h int) {
 	e := r.extent()
 	most, least := steadyAbove(e.most), steadyBelow(e.least)
 	pl.X.Hi, pl.Y.Hi = most, e.high
@@ -115,31 +115,31 @@ func (r *roofView) axes(pl *chart.Plot, h int) {
 func steadyAbove(v float64) float64 { return math.Pow(10, math.Ceil(20*math.Log10(v)-1e-9)/20) }
 func steadyBelow(v float64) float64 { return math.Pow(10, math.Floor(20*math.Log10(v)+1e-9)/20) }
 
-func (r *roofView) curves(pl *chart.Plot) {
+func (r *roofView) curves(pl *lines.Plot) {
 	if r.curve == nil {
 		return
 	}
-	line := func(name string, t cell.Token, stroke chart.Stroke, get func(engine.CurvePoint) stat.Opt) {
-		s := chart.Series{Name: name, Token: t, Stroke: stroke}
+	line := func(name string, t cell.Token, stroke lines.Stroke, get func(engine.CurvePoint) stat.Opt) {
+		s := lines.Series{Name: name, Token: t, Stroke: stroke}
 		for _, c := range r.curve.Points {
 			y := math.NaN()
 			if v := get(c); v.OK {
 				y = v.V
 			}
-			s.XY = append(s.XY, chart.XY{X: c.Running, Y: y})
+			s.XY = append(s.XY, lines.XY{X: c.Running, Y: y})
 		}
 		pl.Series = append(pl.Series, s)
 	}
-	line("ideal", cell.Ideal, chart.Dotted, func(c engine.CurvePoint) stat.Opt { return c.Ideal })
-	line("achievable", cell.Achievable, chart.Dashed, func(c engine.CurvePoint) stat.Opt { return c.Achievable })
-	line("this server", cell.Strong, chart.Solid, func(c engine.CurvePoint) stat.Opt { return stat.Some(c.Expected) })
+	line("ideal", cell.Ideal, lines.Dotted, func(c engine.CurvePoint) stat.Opt { return c.Ideal })
+	line("achievable", cell.Achievable, lines.Dashed, func(c engine.CurvePoint) stat.Opt { return c.Achievable })
+	line("this server", cell.Strong, lines.Solid, func(c engine.CurvePoint) stat.Opt { return stat.Some(c.Expected) })
 }
 
 // limits adds the vertical lines.
-func (r *roofView) limits(pl *chart.Plot) {
+func (r *roofView) limits(pl *lines.Plot) {
 	add := func(at stat.Opt, name string) {
 		if at.OK {
-			pl.Uprights = append(pl.Uprights, chart.Tick{At: at.V, Label: name + " " + figure.Count(math.Round(at.V)), Token: cell.Border})
+			pl.Uprights = append(pl.Uprights, lines.Tick{At: at.V, Label: name + " " + figure.Count(math.Round(at.V)), Token: cell.Border})
 		}
 	}
 	add(r.slots(), "slots")
@@ -159,7 +159,7 @@ func (r *roofView) slots() stat.Opt {
 }
 
 // cloud adds the windows as points if there is no curve.
-func (r *roofView) cloud(pl *chart.Plot) {
+func (r *roofView) cloud(pl *lines.Plot) {
 	if r.curve != nil {
 		return
 	}
@@ -167,21 +167,21 @@ func (r *roofView) cloud(pl *chart.Plot) {
 	if n := len(r.s.Points); n > 0 {
 		now = r.s.Points[n-1].Iteration
 	}
-	before := chart.Series{Name: "windows", Token: cell.Muted, Stroke: chart.Cloud}
-	present := chart.Series{Name: "windows", Token: cell.Strong, Stroke: chart.Cloud}
+	before := lines.Series{Name: "windows", Token: cell.Muted, Stroke: lines.Cloud}
+	present := lines.Series{Name: "windows", Token: cell.Strong, Stroke: lines.Cloud}
 	for i := range r.s.Points {
 		p := &r.s.Points[i]
 		if !p.Running.OK || !p.Tokens.OK {
 			continue
 		}
-		xy := chart.XY{X: p.Running.V, Y: p.Tokens.V}
+		xy := lines.XY{X: p.Running.V, Y: p.Tokens.V}
 		if p.Iteration == now {
 			present.XY = append(present.XY, xy)
 		} else {
 			before.XY = append(before.XY, xy)
 		}
 	}
-	for _, s := range []chart.Series{before, present} {
+	for _, s := range []lines.Series{before, present} {
 		if len(s.XY) > 0 {
 			pl.Series = append(pl.Series, s)
 		}

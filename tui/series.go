@@ -10,14 +10,14 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
-	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // timeMeasure is a quantity that is charted over time.
 type timeMeasure struct {
 	name   string // with its unit if the figures have none
 	unit   string // of the quantity; "" if the name has it
-	fold   chart.Fold
+	fold   lines.Fold
 	full   bool // the scale is 0 to 100 %
 	most   int  // maximum lines of its chart
 	get    func(*loop.Point) stat.Opt
@@ -54,13 +54,13 @@ func objective(metric verdict.Metric) func(*loop.Snapshot) stat.Opt {
 // timeMeasures returns the quantities of time charts, the most important first.
 func timeMeasures() []timeMeasure {
 	return []timeMeasure{
-		{name: "tok/s", fold: chart.Mean, most: 9, get: func(p *loop.Point) stat.Opt { return p.Tokens }},
-		{name: "TTFT p99", unit: "s", fold: chart.Max, most: 7, get: func(p *loop.Point) stat.Opt { return p.TTFT }, bucket: ttftBucket, limit: objective(verdict.MetricTTFT), limitName: "limit"},
-		{name: "running", fold: chart.Mean, most: 5, get: func(p *loop.Point) stat.Opt { return p.Running }},
-		{name: "waiting", fold: chart.Max, most: 5, get: func(p *loop.Point) stat.Opt { return p.Waiting }},
-		{name: "KV peak", unit: "ratio", fold: chart.Max, full: true, most: 3, get: func(p *loop.Point) stat.Opt { return p.KV }},
-		{name: "ITL p99", unit: "s", fold: chart.Max, most: 5, get: func(p *loop.Point) stat.Opt { return p.ITL }, bucket: itlBucket, limit: objective(verdict.MetricITL), limitName: "limit"},
-		{name: "power", unit: "W", fold: chart.Mean, most: 4, get: func(p *loop.Point) stat.Opt { return p.Power }},
+		{name: "tok/s", fold: lines.Mean, most: 9, get: func(p *loop.Point) stat.Opt { return p.Tokens }},
+		{name: "TTFT p99", unit: "s", fold: lines.Max, most: 7, get: func(p *loop.Point) stat.Opt { return p.TTFT }, bucket: ttftBucket, limit: objective(verdict.MetricTTFT), limitName: "limit"},
+		{name: "running", fold: lines.Mean, most: 5, get: func(p *loop.Point) stat.Opt { return p.Running }},
+		{name: "waiting", fold: lines.Max, most: 5, get: func(p *loop.Point) stat.Opt { return p.Waiting }},
+		{name: "KV peak", unit: "ratio", fold: lines.Max, full: true, most: 3, get: func(p *loop.Point) stat.Opt { return p.KV }},
+		{name: "ITL p99", unit: "s", fold: lines.Max, most: 5, get: func(p *loop.Point) stat.Opt { return p.ITL }, bucket: itlBucket, limit: objective(verdict.MetricITL), limitName: "limit"},
+		{name: "power", unit: "W", fold: lines.Mean, most: 4, get: func(p *loop.Point) stat.Opt { return p.Power }},
 	}
 }
 
@@ -70,10 +70,10 @@ func itlBucket(p *loop.Point) stat.Bucket  { return p.ITLBucket }
 // gpuMeasures returns the quantities of the GPUs' charts, with the limits that the GPUs state.
 func gpuMeasures() []timeMeasure {
 	return []timeMeasure{
-		{name: "clock", unit: "MHz", fold: chart.Min, get: func(p *loop.Point) stat.Opt { return p.Clock }, limit: lowest(engine.GPUSMClockMaxMHz), limitName: "max"},
-		{name: "temp", unit: "C", fold: chart.Max, get: func(p *loop.Point) stat.Opt { return p.Temperature }, limit: lowest(engine.GPUTemperatureLimitC), limitName: "limit"},
-		{name: "power", unit: "W", fold: chart.Mean, get: func(p *loop.Point) stat.Opt { return p.Power }, limit: powerLimit, limitName: "limit"},
-		{name: "busy", unit: "ratio", fold: chart.Mean, full: true, get: func(p *loop.Point) stat.Opt { return p.GPU }},
+		{name: "clock", unit: "MHz", fold: lines.Min, get: func(p *loop.Point) stat.Opt { return p.Clock }, limit: lowest(engine.GPUSMClockMaxMHz), limitName: "max"},
+		{name: "temp", unit: "C", fold: lines.Max, get: func(p *loop.Point) stat.Opt { return p.Temperature }, limit: lowest(engine.GPUTemperatureLimitC), limitName: "limit"},
+		{name: "power", unit: "W", fold: lines.Mean, get: func(p *loop.Point) stat.Opt { return p.Power }, limit: powerLimit, limitName: "limit"},
+		{name: "busy", unit: "ratio", fold: lines.Mean, full: true, get: func(p *loop.Point) stat.Opt { return p.GPU }},
 	}
 }
 
@@ -147,8 +147,8 @@ func (m *timeMeasure) top(v float64) string {
 
 // windowSamples returns the time ranges of windows, without values. A window extends back to the
 // previous one, unless there is a gap between them.
-func windowSamples(points []loop.Point) []chart.Sample {
-	out := make([]chart.Sample, len(points))
+func windowSamples(points []loop.Point) []lines.Sample {
+	out := make([]lines.Sample, len(points))
 	length := windowOf(points)
 	for i := range points {
 		p := &points[i]
@@ -156,7 +156,7 @@ func windowSamples(points []loop.Point) []chart.Sample {
 		if i > 0 && p.T-points[i-1].T < length*7/4 {
 			from = points[i-1].T
 		}
-		out[i] = chart.Sample{From: from, To: p.T}
+		out[i] = lines.Sample{From: from, To: p.T}
 	}
 	return out
 }
@@ -184,12 +184,12 @@ func recent(s *loop.Snapshot, n int, get func(*loop.Point) stat.Opt) []stat.Opt 
 	}
 	points := s.Points[max(0, len(s.Points)-n-1):]
 	step := windowOf(points)
-	span := chart.Latest(endOf(s), step, n)
+	span := lines.Latest(endOf(s), step, n)
 	samples := windowSamples(points)
 	for i := range points {
 		samples[i].V = get(&points[i])
 	}
-	return chart.Buckets(span, chart.Last, samples)
+	return lines.Buckets(span, lines.Last, samples)
 }
 
 // endOf returns the end of the time axis: the last window or, if windows have stopped arriving, the

@@ -12,8 +12,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
-	"github.com/rooftop-dev/rooftop/tui/chart"
 	"github.com/rooftop-dev/rooftop/tui/frame"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // situation returns the panel of what happens now, in phases that have more to show than
@@ -52,7 +52,7 @@ func (v *nowView) progress(w int, title string) []frame.Block {
 		list = append(list, frame.Block{Lines: 1, Keep: 93, Draw: func(p cell.Pane) {
 			room := p.Width() - cell.Width(text) - 2
 			if room >= 10 {
-				bar := chart.Bar{Value: stat.Some(at.Elapsed.Seconds()), Token: cell.Accent, Top: at.Total.Seconds()}
+				bar := lines.Bar{Value: stat.Some(at.Elapsed.Seconds()), Token: cell.Accent, Top: at.Total.Seconds()}
 				bar.Draw(p.Sub(0, 0, min(room, 60), 1), u.Glyphs)
 				p.Text(min(room, 60)+2, 0, cell.Body, text)
 				return

@@ -10,8 +10,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
-	"github.com/rooftop-dev/rooftop/tui/chart"
 	"github.com/rooftop-dev/rooftop/tui/frame"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // timeline charts the whole run over one time axis.
@@ -19,9 +19,9 @@ type timeline struct {
 	s       *loop.Snapshot
 	u       *frame.Settings
 	points  []loop.Point // within the window that the user chose
-	span    chart.Span
+	span    lines.Span
 	state   []timeStretch  // of each column
-	samples []chart.Sample // of the points; their values are those of the current strip
+	samples []lines.Sample // of the points; their values are those of the current strip
 	values  []stat.Opt     // the same values
 	cols    int            // columns of the charts; the span may be shorter
 }
@@ -50,7 +50,7 @@ func newTimeline(s *loop.Snapshot, u *frame.Settings, w int) *timeline {
 	}
 	t.samples, t.values = windowSamples(t.points), make([]stat.Opt, len(t.points))
 	t.cols = max(0, w-timeLeft-timeRight)
-	t.span = chart.NewSpan(from, to, t.cols)
+	t.span = lines.NewSpan(from, to, t.cols)
 	t.state = make([]timeStretch, t.span.N)
 	for i := range t.state {
 		t.state[i] = t.at(t.span.Start(i) + t.span.Step/2)
@@ -175,12 +175,12 @@ func (t *timeline) strip(p cell.Pane, m *timeMeasure) {
 		t.values[i] = m.get(&t.points[i])
 		t.samples[i].V = t.values[i]
 	}
-	values := chart.Buckets(t.span, m.fold, t.samples)
+	values := lines.Buckets(t.span, m.fold, t.samples)
 	top, limit := 1.0, m.limitOf(t.s)
 	if !m.full {
-		top = chart.Top(t.values)
+		top = lines.Top(t.values)
 		if limit.OK && limit.V <= limitInView*top {
-			top = max(top, chart.Nice(limit.V))
+			top = max(top, lines.Nice(limit.V))
 		}
 	}
 	t.scale(p.Sub(0, 0, timeLeft, p.Height()), m, top)
@@ -191,9 +191,9 @@ func (t *timeline) strip(p cell.Pane, m *timeMeasure) {
 		}
 	}
 	if limit.OK && limit.V <= top {
-		chart.Limit(body, t.u.Glyphs, limit.V, top)
+		lines.Limit(body, t.u.Glyphs, limit.V, top)
 	}
-	chart.Area(body, t.u.Glyphs, values, top, func(i int) cell.Token { return t.state[i].token() })
+	lines.Area(body, t.u.Glyphs, values, top, func(i int) cell.Token { return t.state[i].token() })
 	t.figures(p.Sub(timeLeft+t.cols, 0, timeRight, p.Height()), m)
 }
 
@@ -268,7 +268,7 @@ func (t *timeline) axis(p cell.Pane) {
 	if g.ASCII {
 		tee = "+"
 	}
-	every := chart.TickStep(t.span, 10)
+	every := lines.TickStep(t.span, 10)
 	end := -2
 	for when := t.span.Start(0).Truncate(every); when <= t.span.Start(t.cols); when += every {
 		i := t.span.At(when)

@@ -14,8 +14,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/tui/cell"
-	"github.com/rooftop-dev/rooftop/tui/chart"
 	"github.com/rooftop-dev/rooftop/tui/frame"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // trial returns the state of a measurement in progress: the interval so far and the prediction,
@@ -93,9 +93,9 @@ func nextLook(t *loop.Trial) string {
 // with the prediction. If they do not all fit, the latest are shown.
 func (v *nowView) looks(t *loop.Trial, predicted engine.Prediction, known bool) frame.Block {
 	u := v.u
-	band := chart.EmptyStretch()
+	band := lines.EmptyStretch()
 	if known {
-		band = chart.Stretch{Low: predicted.Low.V, High: predicted.High.V}
+		band = lines.Stretch{Low: predicted.Low.V, High: predicted.High.V}
 	}
 	var rows []intervalRow
 	for i := range t.Results {
@@ -113,10 +113,10 @@ func (v *nowView) looks(t *loop.Trial, predicted engine.Prediction, known bool) 
 		if !known {
 			return frame.Block{}
 		}
-		rows = []intervalRow{{name: "predicted", band: band, interval: chart.EmptyStretch()}}
+		rows = []intervalRow{{name: "predicted", band: band, interval: lines.EmptyStretch()}}
 	}
 	latest := &rows[len(rows)-1]
-	return intervals(u, 88, rows, []chart.Stretch{band, within(latest.interval, latest.mid, band)})
+	return intervals(u, 88, rows, []lines.Stretch{band, within(latest.interval, latest.mid, band)})
 }
 
 // vague limits how far an interval determines the axis: up to this multiple of its middle, or of
@@ -124,7 +124,7 @@ func (v *nowView) looks(t *loop.Trial, predicted engine.Prediction, known bool) 
 const vague = 4
 
 // within returns the part of an interval that the axis has to show.
-func within(s chart.Stretch, mid float64, band chart.Stretch) chart.Stretch {
+func within(s lines.Stretch, mid float64, band lines.Stretch) lines.Stretch {
 	most := max(1, vague*math.Abs(mid))
 	if band.Low <= band.High {
 		most = max(most, vague*math.Abs(band.High))
@@ -135,18 +135,18 @@ func within(s chart.Stretch, mid float64, band chart.Stretch) chart.Stretch {
 
 // stretchOf returns the interval of a result, and its middle. The stretch is empty if there is no
 // interval.
-func stretchOf(r *verdict.Result) (s chart.Stretch, mid float64) {
+func stretchOf(r *verdict.Result) (s lines.Stretch, mid float64) {
 	c, ok := effect.Verdict{Result: r}.Change()
 	if !ok {
-		return chart.EmptyStretch(), 0
+		return lines.EmptyStretch(), 0
 	}
-	return chart.Stretch{Low: c.Low, High: c.High}, c.Mid
+	return lines.Stretch{Low: c.Low, High: c.High}, c.Mid
 }
 
 // intervalRow is a line of a chart of intervals.
 type intervalRow struct {
 	name           string
-	band, interval chart.Stretch
+	band, interval lines.Stretch
 	mid            float64
 	token          cell.Token
 }
@@ -156,14 +156,14 @@ const leastIntervals = 20
 
 // intervals returns a block of rows over one axis, which shows the stretches of must in full. If the rows do not all
 // fit, it shows the last ones.
-func intervals(u *frame.Settings, keep int, rows []intervalRow, must []chart.Stretch) frame.Block {
+func intervals(u *frame.Settings, keep int, rows []intervalRow, must []lines.Stretch) frame.Block {
 	names := frame.FieldCells
-	var rest []chart.Stretch
+	var rest []lines.Stretch
 	for _, r := range rows {
 		names = max(names, cell.Width(u.Spell(r.name))+1)
 		rest = append(rest, r.band, r.interval)
 	}
-	axis := chart.NewChanges(must, rest)
+	axis := lines.NewChanges(must, rest)
 	return frame.Block{Lines: len(rows) + 1, Least: 2, Keep: keep, Draw: func(p cell.Pane) {
 		lines := p.Sub(names, 0, p.Width()-names, p.Height())
 		if lines.Width() < leastIntervals {

@@ -12,8 +12,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/tui/cell"
-	"github.com/rooftop-dev/rooftop/tui/chart"
 	"github.com/rooftop-dev/rooftop/tui/frame"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // deltaKeeps holds the priority of each metric of a verdict on a small screen.
@@ -229,11 +229,11 @@ func outcome(u *frame.Settings, it *loop.Iteration, p effect.Verdict) frame.Bloc
 	if _, ok := p.Change(); !ok {
 		return frame.Block{}
 	}
-	row := intervalRow{name: "measured", band: chart.EmptyStretch(), interval: interval, mid: mid, token: cell.Trial}
+	row := intervalRow{name: "measured", band: lines.EmptyStretch(), interval: interval, mid: mid, token: cell.Trial}
 	if q, ok := effect.PredictionOf(it.Predicted, p.Result.Goal); ok {
-		row.band = chart.Stretch{Low: q.Low.V, High: q.High.V}
+		row.band = lines.Stretch{Low: q.Low.V, High: q.High.V}
 	}
-	return intervals(u, 82, []intervalRow{row}, []chart.Stretch{row.band, interval})
+	return intervals(u, 82, []intervalRow{row}, []lines.Stretch{row.band, interval})
 }
 
 // failure returns why a change could not be made or did not last.

@@ -10,7 +10,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
-	"github.com/rooftop-dev/rooftop/tui/chart"
 )
 
 // gutter is the number of cells left of a lane of levels, including its border.
@@ -125,7 +124,7 @@ func (s *formatter) levelAt(v stat.Opt, y, rows int) string {
 // secondsAxis draws a time axis with ticks at round seconds.
 func (s *formatter) secondsAxis(whole time.Duration, columns int) {
 	total := whole.Seconds()
-	step := chart.Nice(total / float64(max(1, columns/9)))
+	step := Nice(total / float64(max(1, columns/9)))
 	corner, line, tick := "└", "─", "┬"
 	if s.ASCII {
 		corner, line, tick = "+", "-", "+"

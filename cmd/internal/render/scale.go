@@ -8,7 +8,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/page"
-	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // scale maps values between lo and hi to coordinates between from and to.
@@ -33,7 +33,7 @@ func scaleOf(a *page.Axis, from, to float64, ticks int) scale {
 		if !(to > 0) || math.IsInf(to, 0) {
 			to = 1
 		}
-		whole := chart.Axis{Hi: to}.Extend(ticks)
+		whole := lines.Axis{Hi: to}.Extend(ticks)
 		s.hi, s.ticks = whole.Hi, whole.Ticks(ticks)
 	}
 	if a.Ticks != nil {
@@ -63,11 +63,11 @@ func logTicks(least, most float64) (lo, hi float64, at []float64) {
 			break
 		}
 	}
-	hi = chart.Nice(most)
+	hi = lines.Nice(most)
 	if hi <= lo {
 		hi = 10 * lo
 	}
-	for v := lo; v <= hi*(1+1e-9); v = chart.Nice(v * 1.5) {
+	for v := lo; v <= hi*(1+1e-9); v = lines.Nice(v * 1.5) {
 		at = append(at, v)
 	}
 	const room = 12

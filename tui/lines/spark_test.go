@@ -1,4 +1,4 @@
-package chart_test
+package lines_test
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
-	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // some converts numbers to optional values; NaN is absent.
@@ -58,7 +58,7 @@ func TestSparkline(t *testing.T) {
 			if c.ascii {
 				g = cell.ASCII()
 			}
-			got := drawn(c.w, c.h, func(p cell.Pane) { chart.Sparkline(p, g, cell.Body, c.values, c.top) })
+			got := drawn(c.w, c.h, func(p cell.Pane) { lines.Sparkline(p, g, cell.Body, c.values, c.top) })
 			if got != c.want {
 				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}

@@ -1,10 +1,10 @@
-package chart_test
+package lines_test
 
 import (
 	"math"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/tui/chart"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 func TestNice(t *testing.T) {
@@ -13,7 +13,7 @@ func TestNice(t *testing.T) {
 		{1234, 2000}, {9999, 10_000}, {1e-9, 1e-9}, {3e15, 5e15},
 		{0, 1}, {-4, 1}, {math.NaN(), 1}, {math.Inf(1), 1},
 	} {
-		if got := chart.Nice(c.v); got != c.want {
+		if got := lines.Nice(c.v); got != c.want {
 			t.Errorf("Nice(%v) = %v, want %v", c.v, got, c.want)
 		}
 	}

@@ -5,4 +5,4 @@
 // A value that is absent, NaN or infinite is a gap: it is not drawn as zero, and lines do not cross
 // it. Charts have a given size and show what fits; none has a minimum size. With ASCII glyphs they
 // draw 7-bit text only.
-package chart
+package lines
