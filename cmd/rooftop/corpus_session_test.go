@@ -12,9 +12,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
-	"github.com/rooftop-dev/rooftop/cmd/internal/narrate"
 	"github.com/rooftop-dev/rooftop/cmd/internal/pastruns"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
@@ -26,12 +26,12 @@ import (
 type transcript struct {
 	frames        strings.Builder
 	lines, events bytes.Buffer
-	followers     []narrate.Follower
+	followers     []autopilot.Follower
 }
 
 func newTranscript() *transcript {
 	r := &transcript{}
-	r.followers = []narrate.Follower{narrate.NewNarrator(&r.lines, render.Options{Width: 80}), document.NewEvents(&r.events)}
+	r.followers = []autopilot.Follower{autopilot.NewNarrator(&r.lines, render.Options{Width: 80}), document.NewEvents(&r.events)}
 	return r
 }
 
@@ -85,7 +85,7 @@ func (d *desk) hold(name string, whole bool) {
 	var end bytes.Buffer
 	for _, o := range []render.Options{{Width: 80}, {Width: 60, ASCII: true}, {Width: 120, Color: true}} {
 		fmt.Fprintf(&end, "=== %+v\n", o)
-		must(d.t, narrate.WriteRun(&end, d.last, files, o))
+		must(d.t, autopilot.WriteRun(&end, d.last, files, o))
 	}
 	checkCorpus(d.t, inCorpus(name+"/end.txt"), end.String())
 	reports, err := pastruns.Export(d.t.TempDir(), d.last)

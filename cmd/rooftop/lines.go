@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
-	"github.com/rooftop-dev/rooftop/cmd/internal/narrate"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
@@ -17,7 +17,7 @@ import (
 // eventWriter follows a session by writing each event as it happens.
 type eventWriter struct {
 	w        *cli.World
-	follower narrate.Follower
+	follower autopilot.Follower
 	broken   chan struct{} // closed when the output is broken
 
 	mu   sync.Mutex // guards the follower, which the session and the search for a server use
@@ -50,13 +50,13 @@ func (t *eventWriter) show(ctx context.Context, f *following) error {
 // linesView shows a session in lines: for pipes, logs and screen readers.
 type linesView struct {
 	eventWriter
-	narrator *narrate.Narrator
+	narrator *autopilot.Narrator
 	style    render.Options
 }
 
 func newLinesView(w *cli.World, o *cli.Output) *linesView {
 	style := o.Style(w)
-	n := narrate.NewNarrator(w.Stdout, style)
+	n := autopilot.NewNarrator(w.Stdout, style)
 	return &linesView{eventWriter: eventWriter{w: w, follower: n, broken: make(chan struct{})}, narrator: n, style: style}
 }
 
@@ -82,7 +82,7 @@ func writeRun(w *cli.World, s *loop.Snapshot, k kept, style render.Options) erro
 		return nil
 	}
 	var b bytes.Buffer
-	if err := narrate.WriteRun(&b, s, k.files, style); err != nil {
+	if err := autopilot.WriteRun(&b, s, k.files, style); err != nil {
 		return err
 	}
 	_, err := w.Stdout.Write(b.Bytes())

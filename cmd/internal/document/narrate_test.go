@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
-	"github.com/rooftop-dev/rooftop/cmd/internal/narrate"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
@@ -98,7 +98,7 @@ func TestEventMarksSimulatedServers(t *testing.T) {
 }
 
 func TestFollowersKeepTheFirstError(t *testing.T) {
-	for name, f := range map[string]narrate.Follower{"events": document.NewEvents(brokenPipe{}), "lines": narrate.NewNarrator(brokenPipe{}, render.Options{})} {
+	for name, f := range map[string]autopilot.Follower{"events": document.NewEvents(brokenPipe{}), "lines": autopilot.NewNarrator(brokenPipe{}, render.Options{})} {
 		for _, e := range story() {
 			f.Event(e)
 		}
@@ -112,7 +112,7 @@ func TestFollowersKeepTheFirstError(t *testing.T) {
 func TestNarratorIsSafe(t *testing.T) {
 	const evil = "x\x1b]0;title\a\x1b[2Jy\u202ez\nw"
 	var b bytes.Buffer
-	n := narrate.NewNarrator(&b, render.Options{Width: 80})
+	n := autopilot.NewNarrator(&b, render.Options{Width: 80})
 	target := engine.Target{URL: evil, Engine: evil, EngineVersion: evil, Model: evil}
 	for _, kind := range []loop.EventKind{
 		loop.EventAttached, loop.EventServerUp, loop.EventServerDown, loop.EventSettling, loop.EventMeasured, loop.EventRecommendation,

@@ -3,7 +3,7 @@ package document_test
 import (
 	"io"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/narrate"
+	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -17,7 +17,7 @@ func WritePlain(w io.Writer, d *engine.Diagnosis, o render.Options) error {
 }
 
 func WriteRun(w io.Writer, s *loop.Snapshot, files []string, o render.Options) error {
-	return narrate.WriteRun(w, s, files, o)
+	return autopilot.WriteRun(w, s, files, o)
 }
 
 func WriteRunMarkdown(w io.Writer, s *loop.Snapshot) error {

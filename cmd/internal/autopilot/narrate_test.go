@@ -1,11 +1,11 @@
-package narrate_test
+package autopilot_test
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/narrate"
+	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -14,7 +14,7 @@ import (
 // lines returns what a narrator prints of events.
 func lines(events ...loop.Event) string {
 	var b bytes.Buffer
-	n := narrate.NewNarrator(&b, render.Options{Width: 200})
+	n := autopilot.NewNarrator(&b, render.Options{Width: 200})
 	for _, e := range events {
 		n.Event(e)
 	}

@@ -1,4 +1,4 @@
-package narrate
+package autopilot
 
 import (
 	"bytes"

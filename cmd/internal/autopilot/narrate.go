@@ -1,6 +1,6 @@
 // Package narrate prints the events of a run in lines as they happen: for pipes, logs and screen
 // readers.
-package narrate
+package autopilot
 
 import (
 	"bytes"
