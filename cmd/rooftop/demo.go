@@ -15,7 +15,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/demo"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
@@ -65,7 +65,7 @@ func newDemo(w *cli.World) *cobra.Command {
 	})
 	g := cli.GroupFlags(c)
 	f := g.Group("The demonstration")
-	f.StringVar(&o.scenario, "scenario", scenarios.Default, "`NAME` of the scenario, as --list shows it")
+	f.StringVar(&o.scenario, "scenario", settings.Default, "`NAME` of the scenario, as --list shows it")
 	f.BoolVar(&o.list, "list", false, "list the scenarios")
 	f.BoolVar(&o.auto, "auto", false, "play by itself on the screen; without one it always does")
 	f.DurationVar(&o.settle, "settle", 0, "`TIME` that the load runs before a run by itself begins (default the scenario's own)")
@@ -84,7 +84,7 @@ func newDemo(w *cli.World) *cobra.Command {
 }
 
 func listScenarios(w *cli.World) error {
-	list, err := scenarios.All()
+	list, err := settings.All()
 	if err != nil {
 		return err
 	}
@@ -104,9 +104,9 @@ func firstSentence(s string) string {
 
 // times sets the times that were not given: those of the scenario, which cover its main event, or
 // shorter ones for the usual scenario.
-func (o *demoOptions) times(s *scenarios.Scenario) {
+func (o *demoOptions) times(s *settings.Scenario) {
 	settle, measure := s.Measure.After, s.Measure.For
-	if s.Name == scenarios.Default {
+	if s.Name == settings.Default {
 		settle, measure = demoSettle, demoMeasure
 	}
 	o.settle, o.measure = cmp.Or(o.settle, settle), cmp.Or(o.measure, measure)
@@ -180,7 +180,7 @@ func runDemo(ctx context.Context, w *cli.World, o *demoOptions) error {
 
 // view returns the view of the demonstration. Lines and events are marked as simulated from the
 // first one on.
-func (o *demoOptions) view(w *cli.World, kind viewKind, s *scenarios.Scenario) view {
+func (o *demoOptions) view(w *cli.World, kind viewKind, s *settings.Scenario) view {
 	v := newView(w, kind, &o.Output, &o.screen)
 	switch v := v.(type) {
 	case *linesView:

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/reference"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/docs"
 )
 
@@ -35,7 +35,7 @@ func noArgs(c *cobra.Command, args []string) error {
 		if strings.Contains(args[0], "://") && c.Flags().Lookup("url") != nil {
 			return cli.Usagef("%s takes no argument, but got %q; did you mean --url %[2]s?", cli.CommandName(c), args[0])
 		}
-		if _, err := scenarios.Select(args[0]); err == nil && c.Flags().Lookup("scenario") != nil {
+		if _, err := settings.Select(args[0]); err == nil && c.Flags().Lookup("scenario") != nil {
 			return cli.Usagef("%s takes no argument, but got %q; did you mean --scenario %[2]s?", cli.CommandName(c), args[0])
 		}
 		return cli.Usagef("%s takes no argument, but got %q; is a -- missing before a flag?", cli.CommandName(c), args[0])

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 func flagNames(f *pflag.FlagSet) []string {
@@ -116,7 +116,7 @@ func exampleIsTaken(t *testing.T, args []string) {
 		}
 	}
 	for _, name := range names {
-		if _, err := scenarios.Select(name); err != nil {
+		if _, err := settings.Select(name); err != nil {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

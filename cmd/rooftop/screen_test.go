@@ -18,7 +18,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -45,7 +45,7 @@ type desk struct {
 func sit(t *testing.T, width, height int, alter ...func(*loop.Plan)) *desk {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	found, err := scenarios.Select(scenarios.Default)
+	found, err := settings.Select(settings.Default)
 	must(t, err)
 	found[0].Startup = 2 * time.Second
 	d := &desk{t: t, host: bench.New(&found[0], 1), glass: screentest.NewGlass(width, height), keys: screentest.NewKeys(), end: make(chan error, 1), transcript: newTranscript()}

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
@@ -34,20 +33,20 @@ func withScenario(args []string) (expanded []string, named bool, err error) {
 
 // selectScenarios is [scenarios.Select]; its error adds the name most like the first unknown one, and where all are
 // listed.
-func selectScenarios(words ...string) ([]scenarios.Scenario, error) {
+func selectScenarios(words ...string) ([]settings.Scenario, error) {
 	for _, word := range words {
-		_, err := scenarios.Select(word)
+		_, err := settings.Select(word)
 		if err == nil {
 			continue
 		}
-		list, _ := scenarios.All()
+		list, _ := settings.All()
 		var names []string
 		for i := range list {
 			names = append(names, list[i].Name, list[i].CaseName(), list[i].Pair())
 		}
 		return nil, fmt.Errorf("%w%s; 'rooftop demo --list' lists them", err, cli.Suggestion(strings.ToLower(word), names...))
 	}
-	return scenarios.Select(words...)
+	return settings.Select(words...)
 }
 
 // cutFlag removes a flag and its value from a command line. value is "" without the flag.

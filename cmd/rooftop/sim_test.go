@@ -24,7 +24,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
@@ -125,7 +124,7 @@ func TestSimEndsByASignal(t *testing.T) {
 
 // A scenario is replaced by its command line, which the process then shows.
 func TestSimOfAScenario(t *testing.T) {
-	list, err := scenarios.All()
+	list, err := settings.All()
 	if err != nil {
 		t.Fatal(err)
 	}

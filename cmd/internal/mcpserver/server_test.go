@@ -20,7 +20,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/mcpserver"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/facts"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -50,7 +50,7 @@ type rig struct {
 // newRig returns a rig that is not connected.
 func newRig(t *testing.T, scenario string) *rig {
 	t.Helper()
-	list, err := scenarios.Select(scenario)
+	list, err := settings.Select(scenario)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("scenario %s: %d, %v", scenario, len(list), err)
 	}

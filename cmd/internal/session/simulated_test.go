@@ -14,7 +14,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -53,7 +53,7 @@ func begin(t *testing.T, scenario string, mayRestart bool) *walk {
 // newWalk returns a walk on the host of a scenario, without a server yet.
 func newWalk(t *testing.T, scenario string) *walk {
 	t.Helper()
-	list, err := scenarios.Select(scenario)
+	list, err := settings.Select(scenario)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("scenario %s: %d, %v", scenario, len(list), err)
 	}

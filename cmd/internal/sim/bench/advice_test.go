@@ -6,14 +6,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 // recommended returns the recommendation of a diagnosis as a change. It returns nil if there is none,
 // or, with the reason in untried, if it cannot be tried on the scenario.
-func recommended(sc *scenarios.Scenario, d *engine.Diagnosis) (c *scenarios.Change, untried string) {
+func recommended(sc *settings.Scenario, d *engine.Diagnosis) (c *settings.Change, untried string) {
 	rec := d.Recommendation
 	switch {
 	case rec == nil:
@@ -29,7 +29,7 @@ func recommended(sc *scenarios.Scenario, d *engine.Diagnosis) (c *scenarios.Chan
 }
 
 // recommendedFlag returns the change from the launch command that rooftop wrote.
-func recommendedFlag(sc *scenarios.Scenario, rec *engine.Recommendation) (c *scenarios.Change, untried string) {
+func recommendedFlag(sc *settings.Scenario, rec *engine.Recommendation) (c *settings.Change, untried string) {
 	if rec.Launch == "" {
 		return nil, "no launch command"
 	}
@@ -38,13 +38,13 @@ func recommendedFlag(sc *scenarios.Scenario, rec *engine.Recommendation) (c *sce
 	if err1 != nil || err2 != nil {
 		return nil, "a launch command that is not understood"
 	}
-	c = &scenarios.Change{}
+	c = &settings.Change{}
 	for _, d := range launch.Diff(before, after) {
 		name := strings.ReplaceAll(d.Name, "_", "-")
 		switch {
 		case d.Variable:
 		case d.To != "":
-			c.Set = append(c.Set, scenarios.Flag{Name: name, Value: d.To})
+			c.Set = append(c.Set, settings.Flag{Name: name, Value: d.To})
 		default:
 			c.Drop = append(c.Drop, name)
 		}
@@ -60,7 +60,7 @@ var flagWith = regexp.MustCompile(`raise --([a-z-]+) to (\d+) with it`)
 
 // moreUsers returns a change to as many clients as rooftop recommends, with the flag that they need.
 // The load must be one closed loop of one phase.
-func moreUsers(sc *scenarios.Scenario, rec *engine.Recommendation) (c *scenarios.Change, untried string) {
+func moreUsers(sc *settings.Scenario, rec *engine.Recommendation) (c *settings.Change, untried string) {
 	to, err := strconv.Atoi(rec.To)
 	switch {
 	case err != nil:
@@ -71,11 +71,11 @@ func moreUsers(sc *scenarios.Scenario, rec *engine.Recommendation) (c *scenarios
 		return nil, "open loop"
 	}
 	s := sc.Load[0]
-	s.Phases = []scenarios.Phase{{Users: to}}
+	s.Phases = []settings.Phase{{Users: to}}
 	s.Think = 0 // the recommendation is a number of concurrent requests, not of users
-	c = &scenarios.Change{Load: []scenarios.Stream{s}}
+	c = &settings.Change{Load: []settings.Stream{s}}
 	if with := flagWith.FindStringSubmatch(rec.Command); with != nil {
-		c.Set = []scenarios.Flag{{Name: with[1], Value: with[2]}}
+		c.Set = []settings.Flag{{Name: with[1], Value: with[2]}}
 	} else if strings.Contains(rec.Command, "--") {
 		return nil, "a flag with it that is not understood"
 	}
@@ -83,7 +83,7 @@ func moreUsers(sc *scenarios.Scenario, rec *engine.Recommendation) (c *scenarios
 }
 
 // load returns a short description of a changed load.
-func load(streams []scenarios.Stream) string {
+func load(streams []settings.Stream) string {
 	if s := &streams[0]; len(streams) == 1 && len(s.Phases) == 1 && s.Closed() {
 		return strconv.Itoa(s.Phases[0].Users) + " users"
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
@@ -38,7 +38,7 @@ func TestLibrary(t *testing.T) {
 	case !longtest.Tests:
 		names = fast[1:3]
 	}
-	list, err := scenarios.Select(names...)
+	list, err := settings.Select(names...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestLibrary(t *testing.T) {
 
 // Every case of the specification is there, on three pairs at least.
 func TestLibraryIsComplete(t *testing.T) {
-	list, err := scenarios.All()
+	list, err := settings.All()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,14 +103,14 @@ func TestAnswer(t *testing.T) {
 	said := func(rec *engine.Recommendation, findings ...engine.Finding) engine.Diagnosis {
 		return engine.Diagnosis{Outcome: "recommendation", Findings: findings, Recommendation: rec}
 	}
-	slots := scenarios.Truth{
+	slots := settings.Truth{
 		Outcomes: []string{"recommendation"}, Findings: []string{"slots"}, Kinds: []string{"flag"}, Flags: []string{"--max-num-seqs"},
 	}
-	loras := scenarios.Truth{Outcomes: []string{"recommendation"}, Kinds: []string{"flag"}, Flags: []string{"--max-loras"}}
-	healthy, doubt := scenarios.Truth{Outcomes: []string{"healthy"}}, scenarios.Truth{Outcomes: []string{"not-evaluable"}, Doubt: "LoRA"}
+	loras := settings.Truth{Outcomes: []string{"recommendation"}, Kinds: []string{"flag"}, Flags: []string{"--max-loras"}}
+	healthy, doubt := settings.Truth{Outcomes: []string{"healthy"}}, settings.Truth{Outcomes: []string{"not-evaluable"}, Doubt: "LoRA"}
 	seldom := engine.Finding{ID: "kv-pressure", State: engine.Fired}
 	for name, tt := range map[string]struct {
-		truth scenarios.Truth
+		truth settings.Truth
 		d     engine.Diagnosis
 		want  string
 	}{
@@ -157,7 +157,7 @@ func TestHelps(t *testing.T) {
 // BenchmarkPreempting is ten minutes of server time in S3: preemption at every
 // moment, four polls a second diagnosed.
 func BenchmarkPreempting(b *testing.B) {
-	list, err := scenarios.Select("kv-preempting/8b-l4")
+	list, err := settings.Select("kv-preempting/8b-l4")
 	if err != nil {
 		b.Fatal(err)
 	}

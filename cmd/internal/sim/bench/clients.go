@@ -7,7 +7,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 )
 
@@ -19,7 +19,7 @@ type Offering struct {
 }
 
 // Offer adds a stream of clients, which send requests to the current server of the world.
-func (w *World) Offer(s *scenarios.Stream, o Offering) error {
+func (w *World) Offer(s *settings.Stream, o Offering) error {
 	return w.offer(s.Name, Load(s, o.Seed), o)
 }
 

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 // deployment is a model on hardware, with the lengths and the utilization that it can be started with.
@@ -30,14 +30,14 @@ var deployments = [...]deployment{
 
 // Random returns the n-th scenario of a seed: a server with random flags and a random load. Its
 // correct diagnosis is unknown, but recommendations for it can be tried.
-func Random(seed uint64, n int) scenarios.Scenario {
+func Random(seed uint64, n int) settings.Scenario {
 	d := dice{rand.New(rand.NewPCG(seed, uint64(n)))}
 	p := deployments[d.IntN(len(deployments))]
-	return scenarios.Scenario{
+	return settings.Scenario{
 		Name: fmt.Sprintf("random-%d/%s", n, p.name), Case: "-", Story: "random flags and load",
 		Server: d.server(&p), GPU: p.gpu, Startup: time.Second,
-		Load:    []scenarios.Stream{d.load(&p)},
-		Measure: scenarios.Measure{After: 90 * time.Second, For: 90 * time.Second},
+		Load:    []settings.Stream{d.load(&p)},
+		Measure: settings.Measure{After: 90 * time.Second, For: 90 * time.Second},
 		File:    "random", Line: n,
 	}
 }
@@ -78,22 +78,22 @@ func (d dice) server(p *deployment) string {
 	return s
 }
 
-func (d dice) load(p *deployment) scenarios.Stream {
+func (d dice) load(p *deployment) settings.Stream {
 	prompt, output := int(d.between(40, 6000)), int(d.between(8, 800))
 	prompt, output = min(prompt, p.length/4), min(output, p.length/8)
-	s := scenarios.Stream{
-		Prompt: scenarios.Lengths{Mean: float64(prompt), Sigma: 0.4, Most: min(p.length/2, 4*prompt)},
-		Output: scenarios.Lengths{Mean: float64(output), Sigma: 0.5, Most: 4 * output},
+	s := settings.Stream{
+		Prompt: settings.Lengths{Mean: float64(prompt), Sigma: 0.4, Most: min(p.length/2, 4*prompt)},
+		Output: settings.Lengths{Mean: float64(output), Sigma: 0.5, Most: 4 * output},
 	}
 	if d.chance(0.4) {
-		s.Prompt = scenarios.Lengths{Least: prompt, Most: prompt + prompt/4}
-		s.Prefix = scenarios.Prefix{Tokens: int(float64(prompt) * (0.3 + 0.6*d.Float64())), Groups: d.oneOf(1, 4, 16, 64, 256)}
+		s.Prompt = settings.Lengths{Least: prompt, Most: prompt + prompt/4}
+		s.Prefix = settings.Prefix{Tokens: int(float64(prompt) * (0.3 + 0.6*d.Float64())), Groups: d.oneOf(1, 4, 16, 64, 256)}
 	}
 	if d.chance(0.3) {
-		s.Phases = []scenarios.Phase{{Rate: d.between(0.2, 40)}}
+		s.Phases = []settings.Phase{{Rate: d.between(0.2, 40)}}
 		return s
 	}
-	s.Phases = []scenarios.Phase{{Users: int(d.between(1, 400))}}
+	s.Phases = []settings.Phase{{Users: int(d.between(1, 400))}}
 	if d.chance(0.3) {
 		s.Think = time.Duration(d.IntN(5000)) * time.Millisecond
 	}

@@ -8,20 +8,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Case is one server on which recommendations are applied.
 type Case struct {
-	Scenario scenarios.Scenario
+	Scenario settings.Scenario
 	Seed     uint64
 }
 
 // heldOut reports whether a server is in the half that is held out, by the hash of its name: all
 // variants of one scenario are in the same half.
-func heldOut(sc *scenarios.Scenario) bool {
+func heldOut(sc *settings.Scenario) bool {
 	h := fnv.New32a()
 	h.Write([]byte(sc.Name))
 	return h.Sum32()>>8&1 == 1
@@ -38,7 +38,7 @@ const (
 
 // Cases returns the servers that predictions are scored on: every scenario of a list, unchanged and
 // with variants of load and lengths, and random servers.
-func Cases(list []scenarios.Scenario, seed uint64) []Case {
+func Cases(list []settings.Scenario, seed uint64) []Case {
 	var out []Case
 	for i := range list {
 		out = append(out, Case{list[i], seed})
@@ -54,7 +54,7 @@ func Cases(list []scenarios.Scenario, seed uint64) []Case {
 
 // vary returns a scenario with more or fewer clients and longer or shorter requests. The factors are
 // uniform on a logarithmic scale.
-func vary(sc *scenarios.Scenario, seed, variant uint64) scenarios.Scenario {
+func vary(sc *settings.Scenario, seed, variant uint64) settings.Scenario {
 	const span = 1.6
 	h := fnv.New64a()
 	h.Write([]byte(sc.Name))
@@ -84,7 +84,7 @@ func vary(sc *scenarios.Scenario, seed, variant uint64) scenarios.Scenario {
 
 // longer scales a distribution of lengths. A factor above 1 does not raise the maximum, so that no
 // request exceeds the model's context.
-func longer(l scenarios.Lengths, factor float64) scenarios.Lengths {
+func longer(l settings.Lengths, factor float64) settings.Lengths {
 	if !l.Set() {
 		return l
 	}
@@ -158,7 +158,7 @@ func followServer(ctx context.Context, c *Case, o Options) []ScoredPrediction {
 
 // changed returns the scenario after a change; false if its command cannot be written without
 // quoting.
-func changed(sc *scenarios.Scenario, change *scenarios.Change, after *Outcome) (scenarios.Scenario, bool) {
+func changed(sc *settings.Scenario, change *settings.Change, after *Outcome) (settings.Scenario, bool) {
 	next := *sc
 	next.Server = after.Command
 	if len(change.Load) > 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -50,8 +50,8 @@ func TestHeadroom(t *testing.T) {
 		stream.Think, stream.Turns = 0, 0
 		offered := func(rate float64, length, every time.Duration, objectives ...verdict.Objective) *Outcome {
 			s := stream
-			s.Phases = []scenarios.Phase{{Rate: rate}}
-			out, err := Run(&sc, &scenarios.Change{Load: []scenarios.Stream{s}}, Options{Seed: 1, For: length, Every: every, Objectives: objectives})
+			s.Phases = []settings.Phase{{Rate: rate}}
+			out, err := Run(&sc, &settings.Change{Load: []settings.Stream{s}}, Options{Seed: 1, For: length, Every: every, Objectives: objectives})
 			if err != nil || out.refused() {
 				t.Fatalf("%s: %v %v", c.name, err, out)
 			}
@@ -103,9 +103,9 @@ func TestHeadroom(t *testing.T) {
 func TestObjectiveBoundsHeadroom(t *testing.T) {
 	sc := scenarioNamed(t, "healthy/8b-a100")
 	stream := sc.Load[0]
-	stream.Think, stream.Turns, stream.Phases = 0, 0, []scenarios.Phase{{Rate: 10}}
+	stream.Think, stream.Turns, stream.Phases = 0, 0, []settings.Phase{{Rate: 10}}
 	measured := func(objectives ...verdict.Objective) (*Outcome, engine.Headroom) {
-		out, err := Run(&sc, &scenarios.Change{Load: []scenarios.Stream{stream}}, Options{Seed: 1, For: time.Minute, Objectives: objectives})
+		out, err := Run(&sc, &settings.Change{Load: []settings.Stream{stream}}, Options{Seed: 1, For: time.Minute, Objectives: objectives})
 		if err != nil || out.refused() {
 			t.Fatal(err, out)
 		}

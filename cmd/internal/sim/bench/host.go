@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -18,7 +18,7 @@ import (
 // Host is the machine that a simulated server runs on. Its methods may be called from any goroutine;
 // the server's time is that of the calls, real or fake.
 type Host struct {
-	scenario scenarios.Scenario
+	scenario settings.Scenario
 	seed     uint64
 	began    time.Time
 
@@ -34,7 +34,7 @@ type Host struct {
 
 // New returns a host without a running server. The scenario determines the launch command, the load,
 // the hardware, the faults of the first start, and the startup time.
-func New(sc *scenarios.Scenario, seed uint64) *Host {
+func New(sc *settings.Scenario, seed uint64) *Host {
 	return &Host{scenario: *sc, seed: seed, began: time.Now(), world: NewWorld()}
 }
 

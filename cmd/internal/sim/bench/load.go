@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -13,7 +12,7 @@ import (
 
 // Settings parses a launch command of a scenario as the simulated server does, followed by the flags
 // of the simulation; the last of several equal flags applies. The error is the server's refusal.
-func Settings(command *launch.Config, sc *scenarios.Scenario, seed uint64, more ...string) (*settings.Settings, error) {
+func Settings(command *launch.Config, sc *settings.Scenario, seed uint64, more ...string) (*settings.Settings, error) {
 	args := append(sc.Arguments(command.Argv()), "--sim-seed", strconv.FormatUint(seed, 10))
 	return settings.Parse(append(args, more...), func(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: a scenario reads no file", path)
@@ -21,7 +20,7 @@ func Settings(command *launch.Config, sc *scenarios.Scenario, seed uint64, more 
 }
 
 // Load returns a stream of a scenario as a load for the load generator.
-func Load(s *scenarios.Stream, seed uint64) loadgen.Load {
+func Load(s *settings.Stream, seed uint64) loadgen.Load {
 	l := loadgen.Load{
 		Arrival:            loadgen.Poisson,
 		PromptTokens:       lengths(s.Prompt),
@@ -66,7 +65,7 @@ func Load(s *scenarios.Stream, seed uint64) loadgen.Load {
 	return l
 }
 
-func lengths(l scenarios.Lengths) loadgen.Lengths {
+func lengths(l settings.Lengths) loadgen.Lengths {
 	if l.Mean > 0 {
 		return loadgen.LognormalMean(l.Mean, l.Sigma, l.Most)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 // Fault is a wrong setting of a server.
@@ -32,7 +32,7 @@ type Pair struct {
 	Faults     [2]Fault
 	Seed       uint64
 	Deployment string // model and hardware, in short
-	Scenario   scenarios.Scenario
+	Scenario   settings.Scenario
 	Bare       string // launch command without the settings of the grid
 	Grid       []Axis
 	Allow      []string // flags that may change besides pairFlags
@@ -65,12 +65,12 @@ func NewPair(a, b Fault, seed uint64) Pair {
 	p.requests()
 	flags := p.flags()
 	out := Pair{Faults: [2]Fault{a, b}, Seed: seed, Deployment: p.on.name, Bare: p.bare(), Grid: p.grid}
-	out.Scenario = scenarios.Scenario{
+	out.Scenario = settings.Scenario{
 		Name: fmt.Sprintf("%s+%s/%d", a, b, seed), Case: "-", Story: "two faults at once",
 		Server: strings.Join(append([]string{out.Bare}, flags...), " "), GPU: p.on.gpu, Startup: 5 * time.Second,
 		GPUs:    p.machine(),
-		Load:    []scenarios.Stream{p.stream},
-		Measure: scenarios.Measure{After: 30 * time.Second, For: 60 * time.Second},
+		Load:    []settings.Stream{p.stream},
+		Measure: settings.Measure{After: 30 * time.Second, For: 60 * time.Second},
 		File:    "pairs", Line: int(seed),
 	}
 	return out
@@ -83,7 +83,7 @@ type pairDraw struct {
 	on             deployment
 	users          int
 	prompt, output int
-	stream         scenarios.Stream
+	stream         settings.Stream
 	grid           []Axis
 }
 
@@ -139,14 +139,14 @@ func (p *pairDraw) requests() {
 	}
 	draw := func(r [2]float64) int { return int(p.between(r[0], r[1])) }
 	p.users, p.prompt, p.output = draw(users), draw(prompt), draw(output)
-	p.stream = scenarios.Stream{
-		Phases: []scenarios.Phase{{Users: p.users}},
-		Prompt: scenarios.Lengths{Mean: float64(p.prompt), Sigma: 0.3, Most: 2 * p.prompt},
-		Output: scenarios.Lengths{Mean: float64(p.output), Sigma: 0.4, Most: 3 * p.output},
+	p.stream = settings.Stream{
+		Phases: []settings.Phase{{Users: p.users}},
+		Prompt: settings.Lengths{Mean: float64(p.prompt), Sigma: 0.3, Most: 2 * p.prompt},
+		Output: settings.Lengths{Mean: float64(p.output), Sigma: 0.4, Most: 3 * p.output},
 	}
 	if p.has(CachingOff) {
-		p.stream.Prompt = scenarios.Lengths{Least: p.prompt, Most: p.prompt * 11 / 10}
-		p.stream.Prefix = scenarios.Prefix{Tokens: int(float64(p.prompt) * (0.7 + 0.25*p.Float64())), Groups: p.oneOf(1, 2, 4)}
+		p.stream.Prompt = settings.Lengths{Least: p.prompt, Most: p.prompt * 11 / 10}
+		p.stream.Prefix = settings.Prefix{Tokens: int(float64(p.prompt) * (0.7 + 0.25*p.Float64())), Groups: p.oneOf(1, 2, 4)}
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
@@ -45,14 +45,14 @@ func TestPairsOfFaults(t *testing.T) {
 func singleFaults() []Pair {
 	const llama = "vllm serve meta-llama/Llama-3.1-8B-Instruct --max-model-len 32768"
 	start := func(name, bare, flags, gpu string, users, prompt, output int, allow string, grid ...Axis) Pair {
-		return Pair{Faults: [2]Fault{Fault(name), "none"}, Bare: bare, Grid: grid, Allow: []string{allow}, Scenario: scenarios.Scenario{
+		return Pair{Faults: [2]Fault{Fault(name), "none"}, Bare: bare, Grid: grid, Allow: []string{allow}, Scenario: settings.Scenario{
 			Name: name, Case: "-", Story: name, Server: strings.TrimSpace(bare + " " + flags), GPU: gpu, Startup: 5 * time.Second,
-			Load: []scenarios.Stream{{
-				Phases: []scenarios.Phase{{Users: users}},
-				Prompt: scenarios.Lengths{Mean: float64(prompt), Sigma: 0.4, Most: 4 * prompt},
-				Output: scenarios.Lengths{Mean: float64(output), Sigma: 0.4, Most: 4 * output},
+			Load: []settings.Stream{{
+				Phases: []settings.Phase{{Users: users}},
+				Prompt: settings.Lengths{Mean: float64(prompt), Sigma: 0.4, Most: 4 * prompt},
+				Output: settings.Lengths{Mean: float64(output), Sigma: 0.4, Most: 4 * output},
 			}},
-			Measure: scenarios.Measure{After: time.Minute, For: 2 * time.Minute}, File: "pairs_test.go",
+			Measure: settings.Measure{After: time.Minute, For: 2 * time.Minute}, File: "pairs_test.go",
 		}}
 	}
 	slots := func(values ...string) Axis { return Axis{"--max-num-seqs", values} }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/past"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -16,7 +16,7 @@ import (
 
 // scrapedPast returns a scenario as a Prometheus server scrapes it every 15 s: the pages, and nothing of the
 // launch.
-func scrapedPast(t *testing.T, sc *scenarios.Scenario, change *scenarios.Change, length time.Duration, seed uint64) *past.Measurement {
+func scrapedPast(t *testing.T, sc *settings.Scenario, change *settings.Change, length time.Duration, seed uint64) *past.Measurement {
 	t.Helper()
 	var polls []session.Poll
 	_, err := Run(sc, change, Options{Seed: seed, For: length, Every: 15 * time.Second, Pages: func(at time.Duration, body []byte) {
@@ -50,9 +50,9 @@ func scrapedPast(t *testing.T, sc *scenarios.Scenario, change *scenarios.Change,
 	return p
 }
 
-func scenarioNamed(t *testing.T, name string) scenarios.Scenario {
+func scenarioNamed(t *testing.T, name string) settings.Scenario {
 	t.Helper()
-	list, err := scenarios.Select(name)
+	list, err := settings.Select(name)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%s: %d scenarios, %v", name, len(list), err)
 	}
@@ -76,7 +76,7 @@ func TestPastIsCompared(t *testing.T) {
 		{"more slots", before, remedied, []verdict.Direction{verdict.Better}, "num_gpu_blocks 29363 → 29240"},
 		{"fewer slots", remedied, before, []verdict.Direction{verdict.Worse}, "num_gpu_blocks 29240 → 29363"},
 		{"the same", before, scrapedPast(t, &sc, nil, length, 2), []verdict.Direction{verdict.Plateau, verdict.Inconclusive}, ""},
-		{"longer answers", before, scrapedPast(t, &sc, &scenarios.Change{Load: longer}, length, 2), []verdict.Direction{verdict.NotComparable}, ""},
+		{"longer answers", before, scrapedPast(t, &sc, &settings.Change{Load: longer}, length, 2), []verdict.Direction{verdict.NotComparable}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := past.Compare(c.before, c.after, verdict.Plan{Goal: verdict.Latency})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 func TestScore(t *testing.T) {
@@ -32,7 +32,7 @@ func TestScore(t *testing.T) {
 }
 
 func TestVary(t *testing.T) {
-	list, err := scenarios.All()
+	list, err := settings.All()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestVary(t *testing.T) {
 
 // A server with too few slots is followed: the slots first, and what comes after.
 func TestForetell(t *testing.T) {
-	list, err := scenarios.Select("slot-capped/8b-a100")
+	list, err := settings.Select("slot-capped/8b-a100")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestPredictionsOfTheLibrary(t *testing.T) {
 	if err != nil {
 		t.Skip("NOT CHECKED without SIMBENCH_PREDICTIONS: predictions of all simulated servers")
 	}
-	list, err := scenarios.All()
+	list, err := settings.All()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/rules"
@@ -14,7 +14,7 @@ import (
 // A server whose requests all began together fills its KV pool for 40 s: more slots seem right until it is
 // full. Advice from that time must not be offered, and its event says so.
 func TestAdviceIsPreliminaryWhileThePoolFills(t *testing.T) {
-	list, err := scenarios.Select("kv-preempting/8b-l4")
+	list, err := settings.Select("kv-preempting/8b-l4")
 	if err != nil {
 		t.Fatal(err)
 	}

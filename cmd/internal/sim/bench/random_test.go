@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
@@ -38,8 +38,8 @@ func TestRandomScenariosAreServers(t *testing.T) {
 
 // TestRecommended: what is tried of a recommendation, or why it is not.
 func TestRecommended(t *testing.T) {
-	one := []scenarios.Stream{{Phases: []scenarios.Phase{{Users: 2}}, Think: 1}}
-	open := []scenarios.Stream{{Phases: []scenarios.Phase{{Rate: 2}}}}
+	one := []settings.Stream{{Phases: []settings.Phase{{Users: 2}}, Think: 1}}
+	open := []settings.Stream{{Phases: []settings.Phase{{Rate: 2}}}}
 	flag := func(launch string) engine.Recommendation {
 		return engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag}, Launch: launch}
 	}
@@ -48,7 +48,7 @@ func TestRecommended(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		rec  engine.Recommendation
-		load []scenarios.Stream
+		load []settings.Stream
 		want string
 	}{
 		{flag("vllm serve m --max-num-seqs 64 --enforce-eager"), one, "max-num-seqs 64"},
@@ -63,7 +63,7 @@ func TestRecommended(t *testing.T) {
 		{clients(engine.DPImbalance, "", ""), one, "these clients cannot do it"},
 		{engine.Recommendation{Fix: engine.Fix{Kind: engine.KindHost}}, one, "advice to the host"},
 	} {
-		sc := &scenarios.Scenario{Server: "vllm serve m --max-num-seqs 16 --enforce-eager", Load: tt.load}
+		sc := &settings.Scenario{Server: "vllm serve m --max-num-seqs 16 --enforce-eager", Load: tt.load}
 		c, got := recommended(sc, &engine.Diagnosis{Recommendation: &tt.rec})
 		if c != nil {
 			got += describe(c)

@@ -10,14 +10,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"golang.org/x/sync/errgroup"
 )
 
 // Row is the result of one scenario.
 type Row struct {
-	Scenario scenarios.Scenario
+	Scenario settings.Scenario
 	Base     *Outcome
 	// Answer is the diagnosis compared with the truth.
 	Answer Answer
@@ -56,7 +56,7 @@ type Trial struct {
 
 // Check is one expectation with the measured values.
 type Check struct {
-	Expect        scenarios.Expect
+	Expect        settings.Expect
 	Before, After float64 // NaN if it was not measured
 	Holds         bool
 }
@@ -111,7 +111,7 @@ func (r *Row) Surprising() bool {
 }
 
 // Bench runs scenarios in parallel and returns their rows in order. If ctx ends, Bench returns its error.
-func Bench(ctx context.Context, list []scenarios.Scenario, o Options) ([]Row, error) {
+func Bench(ctx context.Context, list []settings.Scenario, o Options) ([]Row, error) {
 	rows := make([]Row, len(list))
 	err := parallel(ctx, len(list), func(i int) { rows[i] = bench(ctx, &list[i], o) })
 	return rows, err
@@ -133,7 +133,7 @@ func parallel(ctx context.Context, n int, work func(i int)) error {
 }
 
 // bench runs one scenario unchanged and with each of its changes.
-func bench(ctx context.Context, sc *scenarios.Scenario, o Options) Row {
+func bench(ctx context.Context, sc *settings.Scenario, o Options) Row {
 	r := Row{Scenario: *sc}
 	began := time.Now()
 	r.Err = r.run(ctx, o)
@@ -152,7 +152,7 @@ func (r *Row) run(ctx context.Context, o Options) error {
 	}
 	r.Answer = answer(&sc.Truth, &r.Base.Diagnosis)
 	for _, v := range []struct {
-		change *scenarios.Change
+		change *settings.Change
 		trial  *Trial
 	}{{&sc.Remedy, &r.Remedy}, {&sc.Wrong, &r.Wrong}} {
 		if v.change.Empty() {
@@ -177,7 +177,7 @@ func (r *Row) run(ctx context.Context, o Options) error {
 	return nil
 }
 
-func (r *Row) once(ctx context.Context, change *scenarios.Change, o Options) (*Outcome, error) {
+func (r *Row) once(ctx context.Context, change *settings.Change, o Options) (*Outcome, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -189,7 +189,7 @@ func (r *Row) once(ctx context.Context, change *scenarios.Change, o Options) (*O
 }
 
 // try returns the comparison of a changed run with the unchanged one.
-func try(base, changed *Outcome, what string, expect []scenarios.Expect) Trial {
+func try(base, changed *Outcome, what string, expect []settings.Expect) Trial {
 	t := Trial{Made: true, Change: what, Outcome: changed, Throughput: math.NaN(), TTFT: math.NaN(), ITL: math.NaN()}
 	if !changed.refused() {
 		t.Throughput = ratio(base, changed, "tokens_per_s") - 1
@@ -214,7 +214,7 @@ func ratio(base, changed *Outcome, name string) float64 {
 	return metric(changed, name) / metric(base, name)
 }
 
-func describe(c *scenarios.Change) string {
+func describe(c *settings.Change) string {
 	var parts []string
 	for _, f := range c.Set {
 		parts = append(parts, f.Name+" "+f.Value)
@@ -232,7 +232,7 @@ func describe(c *scenarios.Change) string {
 }
 
 // answer summarizes a diagnosis and compares it with the truth.
-func answer(truth *scenarios.Truth, d *engine.Diagnosis) Answer {
+func answer(truth *settings.Truth, d *engine.Diagnosis) Answer {
 	var a Answer
 	for i := range d.Findings {
 		if f := &d.Findings[i]; f.State == engine.Fired && f.Significant {

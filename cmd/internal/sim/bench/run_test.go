@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -44,7 +43,7 @@ func (o *Outcome) refused() bool { return o.Refused != nil }
 
 // Run runs a scenario with a change, nil for none. A server that refuses to start is an outcome, not
 // an error.
-func Run(sc *scenarios.Scenario, change *scenarios.Change, o Options) (*Outcome, error) {
+func Run(sc *settings.Scenario, change *settings.Change, o Options) (*Outcome, error) {
 	r, err := prepare(sc, change, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s:%d: %s: %w", sc.File, sc.Line, sc.Name, err)
@@ -55,17 +54,17 @@ func Run(sc *scenarios.Scenario, change *scenarios.Change, o Options) (*Outcome,
 // run is a prepared run.
 type run struct {
 	Options
-	sc       *scenarios.Scenario
+	sc       *settings.Scenario
 	command  *launch.Config
 	settings *settings.Settings
-	load     []scenarios.Stream
+	load     []settings.Stream
 	faults   []settings.Fault
 	restarts []time.Duration
-	measure  scenarios.Measure
+	measure  settings.Measure
 	refused  error
 }
 
-func prepare(sc *scenarios.Scenario, change *scenarios.Change, o Options) (*run, error) {
+func prepare(sc *settings.Scenario, change *settings.Change, o Options) (*run, error) {
 	command, err := launch.Parse(strings.Fields(sc.Server), nil, nil)
 	if err != nil {
 		return nil, err

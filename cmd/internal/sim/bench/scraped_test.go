@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
@@ -24,10 +24,10 @@ func TestScrapeIntervals(t *testing.T) {
 	if longtest.Tests {
 		few = fast[:4]
 	}
-	list, err := scenarios.Select(few...)
+	list, err := settings.Select(few...)
 	intervals := []time.Duration{15 * time.Second}
 	if given := os.Getenv("SIMBENCH_SCRAPED"); given != "" {
-		list, err = scenarios.All()
+		list, err = settings.All()
 		intervals = nil
 		for text := range strings.SplitSeq(given, ",") {
 			every, err := time.ParseDuration(text)
@@ -41,14 +41,14 @@ func TestScrapeIntervals(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A fault that begins and ends in the middle of a short measurement has no place in a long one.
-	list = slices.DeleteFunc(list, func(sc scenarios.Scenario) bool { return sc.Measure.For == 0 || len(sc.Faults)+len(sc.Restarts) > 0 })
+	list = slices.DeleteFunc(list, func(sc settings.Scenario) bool { return sc.Measure.For == 0 || len(sc.Faults)+len(sc.Restarts) > 0 })
 	told := func(d *engine.Diagnosis) string {
 		if r := d.Recommendation; r != nil {
 			return string(r.Finding)
 		}
 		return string(d.Outcome)
 	}
-	diagnosed := func(t *testing.T, sc *scenarios.Scenario, every, length time.Duration) (Answer, string, string) {
+	diagnosed := func(t *testing.T, sc *settings.Scenario, every, length time.Duration) (Answer, string, string) {
 		t.Helper()
 		out, err := Run(sc, nil, Options{Seed: 1, For: length, Every: every})
 		if err != nil || out.refused() {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 	"github.com/rooftop-dev/rooftop/engine"
@@ -64,7 +63,7 @@ func (c *course) begin(length time.Duration) (*trialServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	sc := &scenarios.Scenario{GPU: "NVIDIA A100-SXM4-80GB"}
+	sc := &settings.Scenario{GPU: "NVIDIA A100-SXM4-80GB"}
 	s, err := Settings(command, sc, c.seed)
 	if err != nil {
 		return nil, err

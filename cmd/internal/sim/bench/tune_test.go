@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -27,7 +27,7 @@ const longestTuning = 6 * time.Hour
 
 // Tune runs an automatic loop on the server of a scenario in virtual time, to its end. The plan's Auto,
 // CanApply and Rules are set. The error is the server's refusal to start, or a run without an end.
-func Tune(sc *scenarios.Scenario, plan loop.Plan, o Options) (Tuned, error) {
+func Tune(sc *settings.Scenario, plan loop.Plan, o Options) (Tuned, error) {
 	command, err := launch.Parse(strings.Fields(sc.Server), nil, nil)
 	if err != nil {
 		return Tuned{}, err
@@ -58,7 +58,7 @@ func Tune(sc *scenarios.Scenario, plan loop.Plan, o Options) (Tuned, error) {
 
 // tuning is an automatic run in progress.
 type tuning struct {
-	sc       *scenarios.Scenario
+	sc       *settings.Scenario
 	seed     uint64
 	world    *World
 	loop     *loop.Loop

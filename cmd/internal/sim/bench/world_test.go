@@ -9,19 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	jsondoc "github.com/rooftop-dev/rooftop/cmd/internal/document"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 // stream returns clients that request ten tokens each, in the phases given.
-func stream(phases ...scenarios.Phase) *scenarios.Stream {
-	return &scenarios.Stream{
-		Phases: phases, Prompt: scenarios.Lengths{Least: 50, Most: 50}, Output: scenarios.Lengths{Least: 100, Most: 100},
+func stream(phases ...settings.Phase) *settings.Stream {
+	return &settings.Stream{
+		Phases: phases, Prompt: settings.Lengths{Least: 50, Most: 50}, Output: settings.Lengths{Least: 100, Most: 100},
 	}
 }
 
 // offered is a world with a small server, which listens after a second, and a stream of clients from a time on.
-func offered(t *testing.T, origin time.Duration, s *scenarios.Stream) (*World, *settings.Settings) {
+func offered(t *testing.T, origin time.Duration, s *settings.Stream) (*World, *settings.Settings) {
 	t.Helper()
 	config, err := settings.Parse(strings.Fields("Qwen/Qwen3-8B --sim-gpu L40S --max-model-len 256 --sim-startup-time 1s"), nil)
 	if err != nil {
@@ -38,7 +37,7 @@ func offered(t *testing.T, origin time.Duration, s *scenarios.Stream) (*World, *
 }
 
 func TestClientsSurviveARestart(t *testing.T) {
-	for name, phase := range map[string]scenarios.Phase{"closed loop": {Users: 4}, "open loop": {Rate: 4}} {
+	for name, phase := range map[string]settings.Phase{"closed loop": {Users: 4}, "open loop": {Rate: 4}} {
 		t.Run(name, func(t *testing.T) {
 			w, config := offered(t, time.Second, stream(phase))
 			w.At(10*time.Second+50*time.Millisecond, func() {
@@ -70,7 +69,7 @@ func TestClientsSurviveARestart(t *testing.T) {
 // A latency counts from the time a request was meant to be sent, so that a server that is away is in it: this load
 // begins a second before the server listens.
 func TestLatencyCountsFromTheIntendedTime(t *testing.T) {
-	w, _ := offered(t, 0, stream(scenarios.Phase{For: 2 * time.Second, Rate: 20}, scenarios.Phase{Rate: 0}))
+	w, _ := offered(t, 0, stream(settings.Phase{For: 2 * time.Second, Rate: 20}, settings.Phase{Rate: 0}))
 	w.Until(20 * time.Second)
 	m := w.metrics(0, time.Minute)
 	if m["ttft_max_s"] < 1 || m["ttft_p50_s"] > 1.5 {
@@ -80,15 +79,15 @@ func TestLatencyCountsFromTheIntendedTime(t *testing.T) {
 
 func TestClientsLeave(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(s *scenarios.Stream)
+		change func(s *settings.Stream)
 		left   bool
 	}{
-		"deadline passed": {func(s *scenarios.Stream) { s.Deadline = 450 * time.Millisecond }, true},
-		"deadline far":    {func(s *scenarios.Stream) { s.Deadline = time.Minute }, false},
-		"cancelled":       {func(s *scenarios.Stream) { s.Cancel = 1 }, true},
+		"deadline passed": {func(s *settings.Stream) { s.Deadline = 450 * time.Millisecond }, true},
+		"deadline far":    {func(s *settings.Stream) { s.Deadline = time.Minute }, false},
+		"cancelled":       {func(s *settings.Stream) { s.Cancel = 1 }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := stream(scenarios.Phase{Users: 2})
+			s := stream(settings.Phase{Users: 2})
 			tt.change(s)
 			w, _ := offered(t, time.Second, s)
 			w.Until(20 * time.Second)
@@ -104,8 +103,8 @@ func TestClientsLeave(t *testing.T) {
 }
 
 func TestRefusedRequestsFail(t *testing.T) {
-	s := stream(scenarios.Phase{Users: 1})
-	s.Prompt = scenarios.Lengths{Least: 500, Most: 500} // longer than the model's length
+	s := stream(settings.Phase{Users: 1})
+	s.Prompt = settings.Lengths{Least: 500, Most: 500} // longer than the model's length
 	w, _ := offered(t, time.Second, s)
 	w.Until(30 * time.Second)
 	tally := w.clients[0].tally
@@ -120,7 +119,7 @@ func TestDeterminism(t *testing.T) {
 	for _, name := range []string{"slot-capped/8b-a100", "restart/70b-h100"} {
 		t.Run(name, func(t *testing.T) {
 			sc := scenarioNamed(t, name)
-			sc.Measure = scenarios.Measure{After: 4 * time.Second, For: 12 * time.Second}
+			sc.Measure = settings.Measure{After: 4 * time.Second, For: 12 * time.Second}
 			if len(sc.Restarts) > 0 {
 				sc.Restarts = []time.Duration{8 * time.Second}
 			}
@@ -182,7 +181,7 @@ func TestRestartWithOtherFlags(t *testing.T) {
 			if r, err = prepare(&sc, change, Options{Seed: 3}); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(scenarios.Flags{{Name: "max-num-seqs", Value: rec.To}}, change.Set); diff != "" {
+			if diff := cmp.Diff(settings.Flags{{Name: "max-num-seqs", Value: rec.To}}, change.Set); diff != "" {
 				t.Errorf("change (-want +got):\n%s", diff)
 			}
 			if err := w.Restart(r.settings); err != nil {

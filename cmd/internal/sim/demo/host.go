@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/serve"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect"
@@ -20,7 +19,7 @@ import (
 // Host is a simulated server in this process, with the clients of a scenario. The clients survive a
 // restart: their connections break, and they connect again.
 type Host struct {
-	Scenario scenarios.Scenario
+	Scenario settings.Scenario
 	Port     int // 0 means a free port
 	Seed     uint64
 	// Startup is the time from the start to health.
@@ -148,7 +147,7 @@ func (h *Host) Close() {
 }
 
 // Clients returns a short description of the scenario's clients.
-func Clients(s *scenarios.Scenario) string {
+func Clients(s *settings.Scenario) string {
 	var parts []string
 	for _, stream := range s.Load {
 		name := ""

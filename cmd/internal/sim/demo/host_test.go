@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
@@ -42,7 +42,7 @@ func waitFor(t *testing.T, h *Host, what string) {
 
 // A restart keeps the address, and the clients go on by themselves.
 func TestHostRestartsUnderItsClients(t *testing.T) {
-	found, err := scenarios.Select(scenarios.Default)
+	found, err := settings.Select(settings.Default)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,17 +72,17 @@ func TestHostRestartsUnderItsClients(t *testing.T) {
 }
 
 func TestClients(t *testing.T) {
-	phase := func(users int, rate float64) []scenarios.Phase { return []scenarios.Phase{{Users: users, Rate: rate}} }
+	phase := func(users int, rate float64) []settings.Phase { return []settings.Phase{{Users: users, Rate: rate}} }
 	for _, c := range []struct {
 		want string
-		load []scenarios.Stream
+		load []settings.Stream
 	}{
 		{"no requests at all", nil},
-		{"no requests at all", []scenarios.Stream{{Name: "later"}}},
-		{"one client with one request at a time", []scenarios.Stream{{Phases: phase(1, 0)}}},
-		{"chat: 64 clients, each with one request at a time; batch: 2.5 requests a second", []scenarios.Stream{{Name: "chat", Phases: phase(64, 0)}, {Name: "batch", Phases: phase(0, 2.5)}}},
+		{"no requests at all", []settings.Stream{{Name: "later"}}},
+		{"one client with one request at a time", []settings.Stream{{Phases: phase(1, 0)}}},
+		{"chat: 64 clients, each with one request at a time; batch: 2.5 requests a second", []settings.Stream{{Name: "chat", Phases: phase(64, 0)}, {Name: "batch", Phases: phase(0, 2.5)}}},
 	} {
-		if got := Clients(&scenarios.Scenario{Load: c.load}); got != c.want {
+		if got := Clients(&settings.Scenario{Load: c.load}); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

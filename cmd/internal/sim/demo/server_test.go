@@ -6,7 +6,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/scenarios"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -14,7 +14,7 @@ import (
 
 func simulated(t *testing.T) *Server {
 	t.Helper()
-	found, err := scenarios.Select(scenarios.Default)
+	found, err := settings.Select(settings.Default)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package scenarios
+package settings
 
 import (
 	"regexp"
@@ -112,8 +112,8 @@ on:
 `
 
 // TestParse: a pair says only what differs.
-func TestParse(t *testing.T) {
-	list, err := Parse("f.yaml", []byte(valid))
+func TestParseScenario(t *testing.T) {
+	list, err := ParseScenario("f.yaml", []byte(valid))
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%d scenarios, %v", len(list), err)
 	}
@@ -146,7 +146,7 @@ func TestTypos(t *testing.T) {
 		{"case: S2", "case: [", "f.yaml: yaml: line "},
 	} {
 		text := strings.Replace(valid, tt.old, tt.new, 1)
-		if _, err := Parse("f.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
+		if _, err := ParseScenario("f.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got  %v\nwant %s", err, tt.want)
 		}
 	}
@@ -172,11 +172,11 @@ func TestExpectHolds(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParseScenario(f *testing.F) {
 	f.Add([]byte(valid))
 	f.Add([]byte("case: S1\non: [{pair: a}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := Parse("f", data); err != nil && strings.ContainsAny(err.Error(), "\n") {
+		if _, err := ParseScenario("f", data); err != nil && strings.ContainsAny(err.Error(), "\n") {
 			t.Errorf("an error of several lines: %q", err)
 		}
 	})

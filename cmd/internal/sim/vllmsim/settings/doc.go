@@ -3,4 +3,4 @@
 // A YAML file contains one case, on several pairs of model and hardware; FORMAT.md describes it.
 //
 // The truth of a scenario follows from its mechanism, not from rooftop's answer.
-package scenarios
+package settings

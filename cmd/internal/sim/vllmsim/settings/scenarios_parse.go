@@ -1,4 +1,4 @@
-package scenarios
+package settings
 
 import (
 	"bytes"
@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 // body holds the fields that a case sets for all its pairs and that a pair may override.
@@ -41,18 +39,18 @@ type pair struct {
 }
 
 // fault is a settings.Fault in the syntax of --sim-fault: "stall@40s", "slow@1mx1.4".
-type fault settings.Fault
+type fault Fault
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
 func (f *fault) UnmarshalText(text []byte) error {
-	parsed, err := settings.ParseFault(string(text))
+	parsed, err := ParseFault(string(text))
 	*f = fault(parsed)
 	return err
 }
 
 // Parse parses the scenarios of one file. An unknown field is an error, which names the file and the line, or for
 // the field of a pair the pair's.
-func Parse(file string, data []byte) ([]Scenario, error) {
+func ParseScenario(file string, data []byte) ([]Scenario, error) {
 	var c caseFile
 	if err := strictly(data, &c); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -96,7 +94,7 @@ func (p *pair) scenario(c *caseFile) Scenario {
 		s.Startup = *p.Startup
 	}
 	for _, f := range p.Faults {
-		s.Faults = append(s.Faults, settings.Fault(f))
+		s.Faults = append(s.Faults, Fault(f))
 	}
 	return s
 }

@@ -1,4 +1,4 @@
-package scenarios
+package settings
 
 import (
 	"cmp"
@@ -11,7 +11,7 @@ import (
 )
 
 //go:embed *.yaml
-var files embed.FS
+var scenarioFiles embed.FS
 
 // Default is the default scenario of the demonstration.
 const Default = "slot-capped/8b-a100"
@@ -19,17 +19,17 @@ const Default = "slot-capped/8b-a100"
 var all = sync.OnceValues(load)
 
 func load() ([]Scenario, error) {
-	entries, err := files.ReadDir(".")
+	entries, err := scenarioFiles.ReadDir(".")
 	if err != nil {
 		return nil, err
 	}
 	var out []Scenario
 	for _, e := range entries {
-		data, err := files.ReadFile(e.Name())
+		data, err := scenarioFiles.ReadFile(e.Name())
 		if err != nil {
 			return nil, err
 		}
-		s, err := Parse(e.Name(), data)
+		s, err := ParseScenario(e.Name(), data)
 		if err != nil {
 			return nil, err
 		}

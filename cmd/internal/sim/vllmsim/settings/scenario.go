@@ -1,4 +1,4 @@
-package scenarios
+package settings
 
 import (
 	"slices"
@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 // Scenario is one case on one pair of model and hardware.
@@ -24,7 +22,7 @@ type Scenario struct {
 	// simulator computes it from weights and graph capture.
 	Startup time.Duration
 	Load    []Stream
-	Faults  []settings.Fault
+	Faults  []Fault
 	// Restarts are the times of restarts with unchanged flags, since the server became healthy.
 	Restarts []time.Duration
 	Measure  Measure
