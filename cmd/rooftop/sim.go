@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/serve"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
@@ -45,7 +45,7 @@ func sim(ctx context.Context, w *cli.World, args []string) error {
 	if err != nil {
 		return err
 	}
-	host, err := serve.Open(s)
+	host, err := vllmsim.Open(s)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func simSettings(w *cli.World, args []string) (*settings.Settings, error) {
 }
 
 // describe prints what is simulated, before the server is up.
-func describe(w *cli.World, host *serve.Host) {
+func describe(w *cli.World, host *vllmsim.Host) {
 	s, pool := host.Settings(), host.Sizing()
 	fmt.Fprintf(w.Stderr, "SIMULATED vLLM %s: no model is loaded and no GPU computes; times come from a model of the hardware\n", s.Release)
 	row := func(name, format string, a ...any) {

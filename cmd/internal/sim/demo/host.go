@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/serve"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
@@ -25,7 +25,7 @@ type Host struct {
 	// Startup is the time from the start to health.
 	Startup time.Duration
 
-	host    *serve.Host
+	host    *vllmsim.Host
 	planned []*time.Timer // restarts of the scenario
 	mu      sync.Mutex    // held during a planned restart; protects starts
 	starts  int           // number of starts; a restart planned for an earlier start is skipped
@@ -49,7 +49,7 @@ func (h *Host) Start(ctx context.Context, c *launch.Config) error {
 	h.mu.Unlock()
 	first := h.host == nil
 	if first {
-		h.host, err = serve.Open(s)
+		h.host, err = vllmsim.Open(s)
 	} else {
 		err = h.host.Restart(s)
 	}

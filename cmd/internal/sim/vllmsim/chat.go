@@ -1,11 +1,9 @@
-package serve
+package vllmsim
 
 import (
 	"encoding/json"
 	"net/http"
 	"strings"
-
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 )
 
 // chat answers POST /v1/chat/completions.
@@ -22,7 +20,7 @@ func (f *incarnation) chat(w http.ResponseWriter, r *http.Request) *refusal {
 	if refused != nil {
 		return refused
 	}
-	return f.generate(w, r, &p, true, vllmsim.Call{Prompt: prompt})
+	return f.generate(w, r, &p, true, Call{Prompt: prompt})
 }
 
 // message is one turn of a chat.

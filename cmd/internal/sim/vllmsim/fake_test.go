@@ -1,4 +1,4 @@
-package serve
+package vllmsim
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
@@ -36,7 +35,7 @@ type fakeMachine struct {
 	last      core.ID
 	live      []*fakeRequest
 	cancelled chan core.ID
-	submitted chan vllmsim.Call
+	submitted chan Call
 	injected  chan settings.Fault
 
 	mu       sync.Mutex
@@ -45,22 +44,22 @@ type fakeMachine struct {
 
 type fakeRequest struct {
 	id          core.ID
-	call        vllmsim.Call
-	sink        vllmsim.Sink
+	call        Call
+	sink        Sink
 	incarnation core.History
 }
 
 func newFake() *fakeMachine {
 	return &fakeMachine{
-		step: time.Millisecond, cancelled: make(chan core.ID, 64), submitted: make(chan vllmsim.Call, 64), injected: make(chan settings.Fault, 8),
+		step: time.Millisecond, cancelled: make(chan core.ID, 64), submitted: make(chan Call, 64), injected: make(chan settings.Fault, 8),
 	}
 }
 
 func (m *fakeMachine) Healthy() time.Duration { return m.healthy }
 
-func (m *fakeMachine) Submit(now time.Duration, c vllmsim.Call, sink vllmsim.Sink) (core.ID, error) {
+func (m *fakeMachine) Submit(now time.Duration, c Call, sink Sink) (core.ID, error) {
 	if m.dead {
-		return 0, vllmsim.ErrDead
+		return 0, ErrDead
 	}
 	if m.refuse != nil {
 		return 0, m.refuse
@@ -68,7 +67,7 @@ func (m *fakeMachine) Submit(now time.Duration, c vllmsim.Call, sink vllmsim.Sin
 	m.last++
 	q := &fakeRequest{id: m.last, call: c, sink: sink, incarnation: core.History{ID: m.last, Arrival: now, PromptTokens: len(c.Tokens)}}
 	if c.Tokens == nil {
-		q.incarnation.PromptTokens = len(vllmsim.AppendTokens(nil, c.Prompt))
+		q.incarnation.PromptTokens = len(AppendTokens(nil, c.Prompt))
 	}
 	q.incarnation.CachedTokens = 3
 	if len(m.live) == 0 {
@@ -110,7 +109,7 @@ func (m *fakeMachine) Advance(now time.Duration) {
 // generate sends the next token of a request and reports whether it was the last.
 func (m *fakeMachine) generate(q *fakeRequest, at time.Duration) bool {
 	if m.failNow || m.fail != nil && q.incarnation.OutputTokens > 0 {
-		q.sink(vllmsim.Update{At: at, Err: m.fail, Finish: core.Error, History: &q.incarnation})
+		q.sink(Update{At: at, Err: m.fail, Finish: core.Error, History: &q.incarnation})
 		return true
 	}
 	want := q.call.MaxTokens
@@ -122,7 +121,7 @@ func (m *fakeMachine) generate(q *fakeRequest, at time.Duration) bool {
 	if q.incarnation.OutputTokens == 1 {
 		q.incarnation.FirstToken = at
 	}
-	u := vllmsim.Update{At: at, Tokens: []core.Token{id}, Text: vllmsim.TokenText(id)}
+	u := Update{At: at, Tokens: []core.Token{id}, Text: TokenText(id)}
 	if q.incarnation.OutputTokens == want {
 		u.Finish, u.History = core.Length, &q.incarnation
 		if q.call.MaxTokens == 0 {
@@ -136,7 +135,7 @@ func (m *fakeMachine) generate(q *fakeRequest, at time.Duration) bool {
 		for i := range want {
 			u.Tokens = append(u.Tokens, core.Token(i+7))
 		}
-		u.Text = vllmsim.JoinTokens(u.Tokens)
+		u.Text = JoinTokens(u.Tokens)
 		q.sink(u)
 	}
 	return u.History != nil

@@ -1,4 +1,4 @@
-package serve
+package vllmsim
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
@@ -86,7 +85,7 @@ func listen(address string) (net.Listener, error) {
 // start starts a server. The caller holds mu, or has the only reference to h.
 func (h *Host) start(s *settings.Settings) error {
 	own := *s // the caller may change s
-	server, err := vllmsim.Start(&own, h.clock.now(), time.Now())
+	server, err := Start(&own, h.clock.now(), time.Now())
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package serve
+package vllmsim
 
 import (
 	"encoding/json"
@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 )
 
 // refusal is an answer other than 200, in the format of vLLM's errors (serve/engine/protocol.py,
 // ErrorResponse).
-type refusal = vllmsim.Refusal
+type refusal = Refusal
 
 // badRequest returns the refusal of an invalid request.
 func badRequest(param, message string) *refusal {

@@ -1,4 +1,4 @@
-package serve
+package vllmsim
 
 import (
 	"bufio"
@@ -21,7 +21,7 @@ import (
 
 // parse reads the command line of a server that is up at once, at an address of this
 // process. "_" is a blank within a word.
-func parse(t testing.TB, line string) *settings.Settings {
+func parseArgs(t testing.TB, line string) *settings.Settings {
 	t.Helper()
 	words := strings.Fields(line)
 	for i, w := range words {
@@ -35,9 +35,9 @@ func parse(t testing.TB, line string) *settings.Settings {
 	return s
 }
 
-func start(t testing.TB, line string) *Host {
+func startReal(t testing.TB, line string) *Host {
 	t.Helper()
-	h, err := Open(parse(t, line))
+	h, err := Open(parseArgs(t, line))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func start(t testing.TB, line string) *Host {
 }
 
 // scrape reads the server's metrics as rooftop does.
-func scrape(t *testing.T, h *Host) *engine.Page {
+func scrapeReal(t *testing.T, h *Host) *engine.Page {
 	t.Helper()
 	var p engine.Page
 	if err := enginepage.NewReader("", vllm.Dialect()).Parse([]byte(ask(t, h, "GET", "/metrics", "").body), &p); err != nil {
@@ -60,7 +60,7 @@ func scrape(t *testing.T, h *Host) *engine.Page {
 
 // The page counts what clients received, and a restart begins at zero with the new configuration.
 func TestWhatClientsGotIsOnThePage(t *testing.T) {
-	h := start(t, "Qwen/Qwen3-8B --sim-gpu B200 --max-model-len 2048 --max-num-seqs 4 --sim-scale 200")
+	h := startReal(t, "Qwen/Qwen3-8B --sim-gpu B200 --max-model-len 2048 --max-num-seqs 4 --sim-scale 200")
 	const clients, each, tokens = 8, 3, 25
 	var got atomic.Int64
 	var all sync.WaitGroup
@@ -83,7 +83,7 @@ func TestWhatClientsGotIsOnThePage(t *testing.T) {
 		})
 	}
 	all.Wait()
-	p := scrape(t, h)
+	p := scrapeReal(t, h)
 	if want := int64(clients * each * tokens); got.Load() != want || int64(p.Counters[engine.CounterGenerationTokens].V) != want {
 		t.Errorf("%d tokens were asked for, clients got %d, the page has %v", want, got.Load(), p.Counters[engine.CounterGenerationTokens])
 	}
@@ -95,13 +95,13 @@ func TestWhatClientsGotIsOnThePage(t *testing.T) {
 	}
 
 	before := p.StartTime
-	if err := h.Restart(parse(t, "Qwen/Qwen3-8B --sim-gpu B200 --max-model-len 1024 --sim-scale 200")); err != nil {
+	if err := h.Restart(parseArgs(t, "Qwen/Qwen3-8B --sim-gpu B200 --max-model-len 1024 --sim-scale 200")); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	p = scrape(t, h)
+	p = scrapeReal(t, h)
 	if p.Counters[engine.CounterGenerationTokens].V != 0 || !(p.StartTime.V > before.V) {
 		t.Errorf("after a restart: %v tokens, started %v and before %v", p.Counters[engine.CounterGenerationTokens], p.StartTime, before)
 	}
@@ -113,14 +113,14 @@ func TestWhatClientsGotIsOnThePage(t *testing.T) {
 // A configuration that vLLM would not start with leaves a port that is free for
 // the next one.
 func TestARefusedRestart(t *testing.T) {
-	h := start(t, "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 2048")
-	if err := h.Restart(parse(t, "meta-llama/Llama-3.1-70B-Instruct --sim-gpu L4 --max-model-len 2048")); err == nil {
+	h := startReal(t, "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 2048")
+	if err := h.Restart(parseArgs(t, "meta-llama/Llama-3.1-70B-Instruct --sim-gpu L4 --max-model-len 2048")); err == nil {
 		t.Fatal("70 B parameters started on an L4")
 	}
 	if err := h.Wait(t.Context()); !errors.Is(err, errEnded) {
 		t.Errorf("after a refused restart: %v", err)
 	}
-	if err := h.Restart(parse(t, "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 2048")); err != nil {
+	if err := h.Restart(parseArgs(t, "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 2048")); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Ready(t.Context()); err != nil {

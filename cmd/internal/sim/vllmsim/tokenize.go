@@ -1,9 +1,8 @@
-package serve
+package vllmsim
 
 import (
 	"net/http"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 )
 
@@ -31,7 +30,7 @@ func (f *incarnation) tokenize(w http.ResponseWriter, r *http.Request) *refusal 
 	if refused != nil {
 		return refused
 	}
-	ids := vllmsim.AppendTokens([]core.Token{}, text)
+	ids := AppendTokens([]core.Token{}, text)
 	return writeJSON(w, struct {
 		Count       int          `json:"count"`
 		MaxModelLen int          `json:"max_model_len"`

@@ -1,11 +1,9 @@
-package serve
+package vllmsim
 
 import (
 	"encoding/json"
 	"net/http"
 	"slices"
-
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 )
 
 // completions answers POST /v1/completions.
@@ -27,7 +25,7 @@ func (f *incarnation) completions(w http.ResponseWriter, r *http.Request) *refus
 }
 
 // readPrompt reads a prompt: a text or token IDs. Lists of either are not simulated.
-func readPrompt(f fields) (c vllmsim.Call, refused *refusal) {
+func readPrompt(f fields) (c Call, refused *refusal) {
 	if f.absent("prompt") || string(f["prompt"]) == `""` {
 		return c, invalid("prompt", "Either prompt or prompt_embeds must be provided and non-empty.")
 	}

@@ -1,4 +1,4 @@
-package serve
+package vllmsim
 
 import (
 	"context"
@@ -7,14 +7,13 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 )
 
 // stream is one HTTP request that generates. The loop's goroutine adds output as the bytes for the client; the
 // request's handler writes them. A slow client delays only its own handler.
 type stream struct {
-	form  form
+	form  requestForm
 	wake  chan struct{} // has an element while there is something to write
 	dirty bool          // in the loop's list; only the loop's goroutine uses it
 	id    core.ID
@@ -33,7 +32,7 @@ type stream struct {
 	cut    bool // break the connection without an answer
 }
 
-func newStream(f form) *stream { return &stream{form: f, wake: make(chan struct{}, 1)} }
+func newStream(f requestForm) *stream { return &stream{form: f, wake: make(chan struct{}, 1)} }
 
 // notify wakes the handler.
 func (s *stream) notify() {
@@ -44,7 +43,7 @@ func (s *stream) notify() {
 }
 
 // add adds an update. It runs on the loop's goroutine.
-func (s *stream) add(l *loop, u vllmsim.Update) {
+func (s *stream) add(l *loop, u Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -58,7 +57,7 @@ func (s *stream) add(l *loop, u vllmsim.Update) {
 	if u.History != nil {
 		s.prompt, s.cached, s.tokens = u.History.PromptTokens, u.History.CachedTokens, u.History.OutputTokens
 	}
-	if errors.Is(u.Err, vllmsim.ErrClosed) {
+	if errors.Is(u.Err, ErrClosed) {
 		s.cut = true
 		return
 	}
@@ -114,7 +113,7 @@ func (s *stream) answer(ctx context.Context, w http.ResponseWriter, ended <-chan
 		out, done, failed, cut := s.swap(buf)
 		switch {
 		case cut:
-			return vllmsim.ErrClosed
+			return ErrClosed
 		case failed != nil && (!s.form.stream || !sent && len(out) == 0):
 			refuse(w, failed)
 			return nil

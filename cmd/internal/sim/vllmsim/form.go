@@ -1,10 +1,10 @@
-package serve
+package vllmsim
 
 import "fmt"
 
 // form writes the answer to one request in the format of its endpoint. Members are in the order of vLLM's
 // pydantic models; chunks of a stream omit members that were not set (model_dump_json(exclude_unset=True)).
-type form struct {
+type requestForm struct {
 	chat        bool
 	stream      bool
 	usage       bool // add a last chunk with the usage
@@ -14,7 +14,7 @@ type form struct {
 }
 
 // newForm returns a form with the common beginning of all pieces of an answer.
-func newForm(chat bool, p *params, id string, created int64, model, fingerprint string, details bool) form {
+func newForm(chat bool, p *params, id string, created int64, model, fingerprint string, details bool) requestForm {
 	object := "text_completion"
 	if chat {
 		object = "chat.completion"
@@ -22,7 +22,7 @@ func newForm(chat bool, p *params, id string, created int64, model, fingerprint 
 			object += ".chunk"
 		}
 	}
-	return form{
+	return requestForm{
 		chat: chat, stream: p.stream, usage: p.usage, details: details,
 		head: fmt.Appendf(nil, `{"id":%s,"object":"%s","created":%d,"model":%s,"choices":[`, quote(id), object, created, quote(model)),
 
@@ -31,7 +31,7 @@ func newForm(chat bool, p *params, id string, created int64, model, fingerprint 
 }
 
 // chunk appends one event with new text. In a chat, the event that opens the message precedes the first one.
-func (f *form) chunk(b []byte, c *stream, text string) []byte {
+func (f *requestForm) chunk(b []byte, c *stream, text string) []byte {
 	if f.chat && !c.begun {
 		b = fmt.Appendf(b, `data: %s{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`, f.head)
 		b = append(b, `,"prompt_token_ids":null,"prompt_text":null}`+"\n\n"...)
@@ -56,7 +56,7 @@ func counts(c *stream) string {
 }
 
 // last appends the end of a stream: the usage if it was requested, and [DONE].
-func (f *form) last(b []byte, c *stream) []byte {
+func (f *requestForm) last(b []byte, c *stream) []byte {
 	if f.usage {
 		usage := counts(c)
 		if f.details {
@@ -68,7 +68,7 @@ func (f *form) last(b []byte, c *stream) []byte {
 }
 
 // whole appends a complete answer without streaming.
-func (f *form) whole(b []byte, c *stream) []byte {
+func (f *requestForm) whole(b []byte, c *stream) []byte {
 	says, rest := `"text":%s`, `,"prompt_logprobs":null,"prompt_token_ids":null`
 	if f.chat {
 		says, rest = `"message":{"role":"assistant","content":%s,"refusal":null,"annotations":null,"audio":null,`+

@@ -9,4 +9,4 @@
 // Formats, order and texts of answers are those of vLLM 0.32.0 (vllm/entrypoints/openai,
 // vllm/entrypoints/serve), whichever release the metrics page imitates. Every answer has the header
 // x-simulated: 1.
-package serve
+package vllmsim

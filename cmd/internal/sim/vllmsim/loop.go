@@ -1,4 +1,4 @@
-package serve
+package vllmsim
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
@@ -16,7 +15,7 @@ import (
 type machine interface {
 	Healthy() time.Duration
 	Dead() bool
-	Submit(now time.Duration, c vllmsim.Call, sink vllmsim.Sink) (core.ID, error)
+	Submit(now time.Duration, c Call, sink Sink) (core.ID, error)
 	Cancel(now time.Duration, id core.ID)
 	Next() (time.Duration, bool)
 	Advance(now time.Duration)

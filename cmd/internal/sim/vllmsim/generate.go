@@ -1,4 +1,4 @@
-package serve
+package vllmsim
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 )
 
 // lookup returns a refusal if the server does not serve a model's name; "" means the first served name.
@@ -31,7 +29,7 @@ func (f *incarnation) served(name string) string {
 
 // generate submits a request's prompt as a call and writes the answer. It returns a refusal that the server has not
 // counted.
-func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params, chat bool, c vllmsim.Call) *refusal {
+func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params, chat bool, c Call) *refusal {
 	if refused := f.lookup(p.model); refused != nil {
 		return refused
 	}
@@ -45,11 +43,11 @@ func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params
 	c.MaxTokens, c.MinTokens, c.IgnoreEOS, c.Priority, c.Salt = p.maxTokens, p.minTokens, p.ignoreEOS, p.priority, p.salt
 	var refused error
 	err := f.do(r.Context(), func(now time.Duration) {
-		s.id, refused = f.m.Submit(now, c, func(u vllmsim.Update) { s.add(f.loop, u) })
+		s.id, refused = f.m.Submit(now, c, func(u Update) { s.add(f.loop, u) })
 	})
 	switch {
 	case err != nil:
-	case errors.Is(refused, vllmsim.ErrClosed):
+	case errors.Is(refused, ErrClosed):
 		err = refused
 	case refused != nil:
 		refuse(w, refusalOf(refused))
@@ -58,7 +56,7 @@ func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, errEnded), errors.Is(err, vllmsim.ErrClosed):
+	case errors.Is(err, errEnded), errors.Is(err, ErrClosed):
 		// The process has ended, or a fault cut the connection: the connection breaks.
 		panic(http.ErrAbortHandler)
 	default:

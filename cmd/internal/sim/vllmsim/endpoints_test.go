@@ -1,4 +1,4 @@
-package serve
+package vllmsim
 
 import (
 	"net/http"
@@ -63,7 +63,7 @@ func TestTokenizeAsTheServerDoes(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestHTTPRefusals(t *testing.T) {
 	tests := []struct {
 		name, path, body string
 		status           int

@@ -1,4 +1,4 @@
-package serve
+package vllmsim
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect/gpu"
@@ -174,7 +173,7 @@ func TestAMachineThatBreaks(t *testing.T) {
 
 type breaks struct{ *fakeMachine }
 
-func (m *breaks) Submit(time.Duration, vllmsim.Call, vllmsim.Sink) (core.ID, error) {
+func (m *breaks) Submit(time.Duration, Call, Sink) (core.ID, error) {
 	panic("out of pieces")
 }
 
@@ -191,7 +190,7 @@ func TestShortStepsShareWakeUps(t *testing.T) {
 		finished := make(chan time.Duration, 1)
 		err := l.do(t.Context(), func(now time.Duration) {
 			idle = m.advances
-			_, err := m.Submit(now, vllmsim.Call{MaxTokens: 50_000}, func(u vllmsim.Update) {
+			_, err := m.Submit(now, Call{MaxTokens: 50_000}, func(u Update) {
 				if u.Finish == core.Length {
 					finished <- u.At - now
 				}

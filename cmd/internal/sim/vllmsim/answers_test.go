@@ -1,4 +1,4 @@
-package serve
+package vllmsim
 
 import (
 	"encoding/json"
@@ -9,15 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 )
 
 // words is the text of the first n tokens that the fake generates.
-func words(n int) []string {
+func answerWords(n int) []string {
 	var all []string
 	for i := range n {
-		all = append(all, vllmsim.TokenText(core.Token(i+7)))
+		all = append(all, TokenText(core.Token(i+7)))
 	}
 	return all
 }
@@ -34,7 +33,7 @@ func events(data ...string) string {
 // The streams of vLLM 0.32.0, byte for byte, as its serving_completion and
 // serving_chat write them.
 func TestStreams(t *testing.T) {
-	w := words(2)
+	w := answerWords(2)
 	completion := func(text, finish, rest string) string {
 		return `{"id":"cmpl-ID","object":"text_completion","created":0,"model":"model","choices":[{"index":0,"text":"` + text +
 			`","logprobs":null,"finish_reason":` + finish + `,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]` + rest + `}`
@@ -86,7 +85,7 @@ func TestStreams(t *testing.T) {
 }
 
 func TestWholeAnswers(t *testing.T) {
-	three, four := strings.Join(words(3), ""), strings.Join(words(4), "")
+	three, four := strings.Join(answerWords(3), ""), strings.Join(answerWords(4), "")
 	const tail = `,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}`
 	choice := func(text, finish string) string {
 		return `{"index":0,"text":"` + text + `","logprobs":null,"finish_reason":"` + finish + `","stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}`
@@ -161,17 +160,17 @@ func TestCalls(t *testing.T) {
 	h := host(t, m, fakeSettings())
 	tests := []struct {
 		name, path, body string
-		want             vllmsim.Call
+		want             Call
 	}{
 		{
 			"completion", "/v1/completions",
 			`{"prompt":"hi","max_tokens":3,"min_tokens":2,"ignore_eos":true,"priority":-4,"cache_salt":"s","stream":true,"temperature":0.5,"seed":1,"stop":["\n\n"],"n":1,"user":"u","new_member":{}}`,
-			vllmsim.Call{Prompt: "hi", MaxTokens: 3, MinTokens: 2, IgnoreEOS: true, Priority: -4, Salt: "s", Path: "/v1/completions"},
+			Call{Prompt: "hi", MaxTokens: 3, MinTokens: 2, IgnoreEOS: true, Priority: -4, Salt: "s", Path: "/v1/completions"},
 		},
-		{"usual length", "/v1/completions", `{"prompt":"hi","max_tokens":null}`, vllmsim.Call{Prompt: "hi", MaxTokens: 16, Path: "/v1/completions", Once: true}},
+		{"usual length", "/v1/completions", `{"prompt":"hi","max_tokens":null}`, Call{Prompt: "hi", MaxTokens: 16, Path: "/v1/completions", Once: true}},
 		{
 			"chat", "/v1/chat/completions", `{"model":"model","messages":[{"role":"system","content":"be"},{"role":"user","content":"hi"}]}`,
-			vllmsim.Call{Prompt: "<|im_start|>system\nbe<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n", Model: "model", Path: "/v1/chat/completions", Once: true},
+			Call{Prompt: "<|im_start|>system\nbe<|im_end|>\n<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n", Model: "model", Path: "/v1/chat/completions", Once: true},
 		},
 	}
 	for _, tt := range tests {
@@ -195,11 +194,11 @@ func TestTheNextTurnBeginsWithTheLast(t *testing.T) {
 		if refused != nil {
 			t.Fatal(refused)
 		}
-		return vllmsim.AppendTokens(nil, text)
+		return AppendTokens(nil, text)
 	}
 	generated := []core.Token{5, 30000, 17, 32767, 0}
 	first := render(`[{"role":"user","content":"Tell me more, please."}]`)
-	second := render(`[{"role":"user","content":"Tell me more, please."},{"role":"assistant","content":"` + vllmsim.JoinTokens(generated) + `"},{"role":"user","content":"Go on"}]`)
+	second := render(`[{"role":"user","content":"Tell me more, please."},{"role":"assistant","content":"` + JoinTokens(generated) + `"},{"role":"user","content":"Go on"}]`)
 	want := append(append([]core.Token(nil), first...), generated...)
 	if len(second) < len(want) {
 		t.Fatalf("the second prompt has %d tokens, fewer than the first and its answer, %d", len(second), len(want))
@@ -215,7 +214,7 @@ func TestTheNextTurnBeginsWithTheLast(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	const internal = `{"error":{"message":"Internal server error","type":"InternalServerError","param":null,"code":500}}`
-	long := &vllmsim.Refusal{Status: 400, Type: "BadRequestError", Param: "input_tokens", Message: "This model's maximum context length is 4096 tokens."}
+	long := &Refusal{Status: 400, Type: "BadRequestError", Param: "input_tokens", Message: "This model's maximum context length is 4096 tokens."}
 	for _, tt := range []struct {
 		name   string
 		spoil  func(m *fakeMachine)
@@ -246,7 +245,7 @@ func TestFailures(t *testing.T) {
 	}
 	t.Run("cut connection", func(t *testing.T) {
 		m := newFake()
-		m.refuse = vllmsim.ErrClosed
+		m.refuse = ErrClosed
 		w, err := http.Post(host(t, m, fakeSettings()).URL()+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x"}`))
 		if err == nil {
 			w.Body.Close()
