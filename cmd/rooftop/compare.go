@@ -16,8 +16,8 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/fleetscan"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect/prometheus"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
-	"github.com/rooftop-dev/rooftop/engine/past"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -44,7 +44,7 @@ func (s *pastSource) check() (err error) {
 }
 
 // file reads a recording.
-func (s *pastSource) file(path string) (*past.Measurement, error) {
+func (s *pastSource) file(path string) (*loop.Measurement, error) {
 	recording, done, err := openRecording("compare", path)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (s *pastSource) file(path string) (*past.Measurement, error) {
 }
 
 // scrapes reads the one server that Prometheus scraped in a range, as if it had been recorded.
-func (s *pastSource) scrapes(ctx context.Context, name string, span prometheus.Range) (*past.Measurement, error) {
+func (s *pastSource) scrapes(ctx context.Context, name string, span prometheus.Range) (*loop.Measurement, error) {
 	var b bytes.Buffer
 	r := session.NewRecorder(&b)
 	if _, err := diagnoseOne(ctx, &s.given, &s.past, span, r); err != nil {
@@ -75,7 +75,7 @@ func (s *pastSource) scrapes(ctx context.Context, name string, span prometheus.R
 }
 
 // named reads a measurement by its argument: FROM/TO, or a file.
-func (s *pastSource) named(ctx context.Context, arg string) (*past.Measurement, error) {
+func (s *pastSource) named(ctx context.Context, arg string) (*loop.Measurement, error) {
 	from, to, cut := strings.Cut(arg, "/")
 	if _, err := time.Parse(time.RFC3339, from); err != nil || !cut {
 		return s.file(arg)
@@ -101,7 +101,7 @@ func newCompare(w *cli.World) *cobra.Command {
 		if err := s.check(); err != nil {
 			return err
 		}
-		var sides [2]*past.Measurement
+		var sides [2]*loop.Measurement
 		for i, arg := range args {
 			if sides[i], err = s.named(c.Context(), arg); err != nil {
 				return err
@@ -122,8 +122,8 @@ func newCompare(w *cli.World) *cobra.Command {
 }
 
 // comparePast prints the comparison of two measurements.
-func comparePast(w *cli.World, out *cli.Output, before, after *past.Measurement, plan verdict.Plan) error {
-	result := &tuning.PastComparison{Before: before, After: after, Delta: past.Compare(before, after, plan)}
+func comparePast(w *cli.World, out *cli.Output, before, after *loop.Measurement, plan verdict.Plan) error {
+	result := &tuning.PastComparison{Before: before, After: after, Delta: loop.ComparePast(before, after, plan)}
 	result.Changes, result.LaunchesKnown = before.Changes(after)
 	if err := cli.Print(w, out, result, cli.Text(tuning.Measurements), document.WriteCompare); err != nil {
 		return err

@@ -3,7 +3,7 @@ package document
 import (
 	"io"
 
-	"github.com/rooftop-dev/rooftop/engine/past"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
@@ -27,7 +27,7 @@ func WriteServers(w io.Writer, list []tuning.ListedServer) error {
 }
 
 // WriteMeasurement writes a measurement as one rooftop.measurement/v1 document.
-func WriteMeasurement(w io.Writer, m *past.Measurement) error {
+func WriteMeasurement(w io.Writer, m *loop.Measurement) error {
 	return Write(w, &struct {
 		Schema      string          `json:"schema"`
 		Measurement pastMeasurement `json:"measurement"`

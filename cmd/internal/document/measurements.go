@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
-	"github.com/rooftop-dev/rooftop/engine/past"
 )
 
 // CompareSchema is the schema of the document of a comparison of two measurements.
@@ -24,7 +24,7 @@ type pastMeasurement struct {
 	Recommendation *engine.Recommendation `json:"recommendation"`
 }
 
-func newPastMeasurement(m *past.Measurement) pastMeasurement {
+func newPastMeasurement(m *loop.Measurement) pastMeasurement {
 	d := &m.Diagnosis
 	return pastMeasurement{m.Name, d.Started, d.Duration, d.Target, d.Windows, d.Outcome, conditionOf(d), d.Recommendation}
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/loop/search"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
-	"github.com/rooftop-dev/rooftop/engine/past"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -79,7 +78,7 @@ func (s *Server) measurement(name string) (kept, error) {
 }
 
 // of returns all kept measurements of a server with the settings of one of them, oldest first, with their names.
-func (s *Server) of(k *kept) (list []*past.Measurement, names []string) {
+func (s *Server) of(k *kept) (list []*loop.Measurement, names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.measured {
@@ -125,13 +124,13 @@ func (s *Server) verdict(ctx context.Context, _ *mcp.CallToolRequest, in sides) 
 		return nil, fmt.Errorf("%s and %s are of two servers: a verdict is on a change of one; use compare", before.Name, after.Name)
 	}
 	c := newComparison(before.Measurement, after.Measurement)
-	was, is := []*past.Measurement{before.Measurement}, []*past.Measurement{after.Measurement}
+	was, is := []*loop.Measurement{before.Measurement}, []*loop.Measurement{after.Measurement}
 	c.BeforeNames, c.AfterNames = []string{before.Name}, []string{after.Name}
 	if !before.SameSettings(after.Measurement) { // else there are no two configurations to take in
 		was, c.BeforeNames = s.of(&before)
 		is, c.AfterNames = s.of(&after)
 	}
-	c.Delta = past.CompareAll(was, is, verdict.Plan{Look: min(s.looked(c.BeforeNames, c.AfterNames), plannedLooks-1), Looks: plannedLooks})
+	c.Delta = loop.ComparePasts(was, is, verdict.Plan{Look: min(s.looked(c.BeforeNames, c.AfterNames), plannedLooks-1), Looks: plannedLooks})
 	note := fmt.Sprintf("Judged by %s before and %s after.", strings.Join(c.BeforeNames, ", "), strings.Join(c.AfterNames, ", "))
 	if need := c.Delta.Verdict.Need; need != "" && c.Delta.Direction != verdict.Better {
 		note += " It needs " + need + "."
@@ -144,7 +143,7 @@ func (s *Server) verdict(ctx context.Context, _ *mcp.CallToolRequest, in sides) 
 }
 
 // newComparison returns a comparison that is not made yet.
-func newComparison(before, after *past.Measurement) *tuning.PastComparison {
+func newComparison(before, after *loop.Measurement) *tuning.PastComparison {
 	c := &tuning.PastComparison{Before: before, After: after}
 	c.Changes, c.LaunchesKnown = before.Changes(after)
 	return c
@@ -165,12 +164,12 @@ func (s *Server) compare(ctx context.Context, _ *mcp.CallToolRequest, in compare
 		return s.pastRuns(in.Before, in.After)
 	}
 	c := newComparison(before, after)
-	c.Delta = past.Compare(before, after, verdict.Plan{Goal: verdict.Latency}) // as the command
+	c.Delta = loop.ComparePast(before, after, verdict.Plan{Goal: verdict.Latency}) // as the command
 	return &result{page: tuning.Measurements(c), document: func(w io.Writer) error { return document.WriteCompare(w, c) }}, nil
 }
 
 // measuredBy returns a kept measurement, or that of a recording; nil for anything else, which may be a past run.
-func (s *Server) measuredBy(ctx context.Context, name string) (*past.Measurement, error) {
+func (s *Server) measuredBy(ctx context.Context, name string) (*loop.Measurement, error) {
 	if filepath.Ext(name) == ".gz" || strings.ContainsRune(name, filepath.Separator) {
 		return s.recording(ctx, name)
 	}
@@ -182,7 +181,7 @@ func (s *Server) measuredBy(ctx context.Context, name string) (*past.Measurement
 }
 
 // recording reads a recording, as replay does.
-func (s *Server) recording(ctx context.Context, path string) (*past.Measurement, error) {
+func (s *Server) recording(ctx context.Context, path string) (*loop.Measurement, error) {
 	f, err := launcher.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
@@ -261,7 +260,7 @@ func (s *Server) predict(_ context.Context, _ *mcp.CallToolRequest, in predictAr
 }
 
 // present returns the value of a setting when it was measured, as a launch spells it; "" if it is unknown.
-func present(m *past.Measurement, flag string) string {
+func present(m *loop.Measurement, flag string) string {
 	name := engine.ArgumentName(flag)
 	if given, ok := m.Inputs.Launch[name]; ok {
 		return loop.SettingText(given.Value)

@@ -21,9 +21,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/launch"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
-	"github.com/rooftop-dev/rooftop/engine/past"
 )
 
 // measureArguments say what to measure. Facts that cannot be read can be given, as to the command.
@@ -150,7 +150,7 @@ func integer(n int) string {
 // kept is a measurement that is kept for comparisons, under the name m1, m2, ….
 type kept struct {
 	server string // nameOf its target
-	*past.Measurement
+	*loop.Measurement
 }
 
 // mostKept is the number of measurements that are kept. Each window of 2 s takes about 6 KB.
@@ -188,7 +188,7 @@ func (s *Server) take(ctx context.Context, q *mcp.CallToolRequest, in *measureAr
 	if err != nil {
 		return k, "", err
 	}
-	k = kept{nameOf(t), new(past.Measurement)}
+	k = kept{nameOf(t), new(loop.Measurement)}
 	release, err := s.claim(k.server)
 	if err != nil {
 		return k, "", err

@@ -2,7 +2,7 @@ package session
 
 import (
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/past"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
 // Examine diagnoses polls that were made before, such as the scrapes of a Prometheus server. It records
@@ -23,12 +23,12 @@ func Examine(h Header, polls []Poll, end End, version string, r *Recorder) (engi
 
 // Reread diagnoses a recording again and keeps what the diagnosis rests on. Of a live session it is the part
 // after the last attach.
-func Reread(rec *Recording, name, version string) (*past.Measurement, error) {
-	var p *past.Measurement
+func Reread(rec *Recording, name, version string) (*loop.Measurement, error) {
+	var p *loop.Measurement
 	var of *Analysis
 	a, end, err := analyze(rec, func(a *Analysis, s *engine.Sample) {
 		if of != a {
-			of, p = a, &past.Measurement{Name: name}
+			of, p = a, &loop.Measurement{Name: name}
 		}
 		if s.Page != nil {
 			p.ReadAt(s.Page)
@@ -38,7 +38,7 @@ func Reread(rec *Recording, name, version string) (*past.Measurement, error) {
 		return nil, err
 	}
 	if of != a {
-		p = &past.Measurement{Name: name}
+		p = &loop.Measurement{Name: name}
 	}
 	p.Diagnosis = a.Diagnose(end, version)
 	p.Inputs, p.Windows = a.header.Inputs, a.windows

@@ -6,13 +6,13 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page"
-	"github.com/rooftop-dev/rooftop/engine/past"
 )
 
 // PastComparison is two measurements of the past with what their comparison found.
 type PastComparison struct {
-	Before, After *past.Measurement
+	Before, After *loop.Measurement
 	Delta         *effect.Delta
 	Changes       []engine.Change // settings that differ
 	LaunchesKnown bool            // false if only what the servers report could be compared
@@ -26,24 +26,24 @@ type PastComparison struct {
 func Measurements(c *PastComparison) *page.Page {
 	p := Delta(c.Delta, c.Predicted)
 	p.Title = "rooftop: two measurements"
-	sides := []*past.Measurement{c.Before, c.After}
+	sides := []*loop.Measurement{c.Before, c.After}
 	var head []page.Section
 	if c.Before.Target.Simulated || c.After.Target.Simulated {
 		head = append(head, page.Section{ID: "simulated", Nodes: []page.Node{simulatedProse()}})
 	}
-	head = append(head, p.Sections[0], page.Section{ID: "sides", Title: "Measurements", Nodes: []page.Node{page.Tabulate(sides, []page.Field[*past.Measurement]{
-		page.Left("", page.Body, func(m *past.Measurement) string {
+	head = append(head, p.Sections[0], page.Section{ID: "sides", Title: "Measurements", Nodes: []page.Node{page.Tabulate(sides, []page.Field[*loop.Measurement]{
+		page.Left("", page.Body, func(m *loop.Measurement) string {
 			if m == c.After {
 				return "after"
 			}
 			return "before"
 		}),
-		page.Left("from (UTC)", page.Body, func(m *past.Measurement) string { return formatted(m.Started.UTC(), time.DateTime) }),
-		page.Right("length", page.Body, func(m *past.Measurement) page.Cell { return page.Elapsed(m.Duration) }),
-		{Column: page.Column{Head: "state", Left: true}, Cell: func(m *past.Measurement) page.Cell { return stateCell(&m.Diagnosis) }},
-		page.Left("model", page.Muted, func(m *past.Measurement) string { return m.Target.Model }).Ranked(2),
-		page.Left("release", page.Muted, func(m *past.Measurement) string { return m.Target.EngineVersion }).Ranked(1),
-		page.Left("measured", page.Muted, func(m *past.Measurement) string { return WindowCounts(m.Diagnosis.Windows) }).Ranked(3),
+		page.Left("from (UTC)", page.Body, func(m *loop.Measurement) string { return formatted(m.Started.UTC(), time.DateTime) }),
+		page.Right("length", page.Body, func(m *loop.Measurement) page.Cell { return page.Elapsed(m.Duration) }),
+		{Column: page.Column{Head: "state", Left: true}, Cell: func(m *loop.Measurement) page.Cell { return stateCell(&m.Diagnosis) }},
+		page.Left("model", page.Muted, func(m *loop.Measurement) string { return m.Target.Model }).Ranked(2),
+		page.Left("release", page.Muted, func(m *loop.Measurement) string { return m.Target.EngineVersion }).Ranked(1),
+		page.Left("measured", page.Muted, func(m *loop.Measurement) string { return WindowCounts(m.Diagnosis.Windows) }).Ranked(3),
 	})}})
 	if other := c.otherServer(); other != "" {
 		head[len(head)-1].Add(page.Paragraph(page.Toned(page.Warn, page.Warn.Sign()+nbsp+"Another server, not only another setting: "+other+".")))
@@ -73,9 +73,9 @@ func Measurements(c *PastComparison) *page.Page {
 // otherServer returns in what the two servers differ that no setting explains, "" if in nothing that is known of both.
 func (c *PastComparison) otherServer() string {
 	var differ []string
-	for _, of := range [...]func(m *past.Measurement) string{
-		func(m *past.Measurement) string { return m.Target.Model },
-		func(m *past.Measurement) string { return Hardware(&m.Facts) },
+	for _, of := range [...]func(m *loop.Measurement) string{
+		func(m *loop.Measurement) string { return m.Target.Model },
+		func(m *loop.Measurement) string { return Hardware(&m.Facts) },
 	} {
 		if a, b := of(c.Before), of(c.After); a != "" && b != "" && a != b {
 			differ = append(differ, a+" → "+b)

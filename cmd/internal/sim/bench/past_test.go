@@ -10,13 +10,13 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/past"
+	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
 // scrapedPast returns a scenario as a Prometheus server scrapes it every 15 s: the pages, and nothing of the
 // launch.
-func scrapedPast(t *testing.T, sc *settings.Scenario, change *settings.Change, length time.Duration, seed uint64) *past.Measurement {
+func scrapedPast(t *testing.T, sc *settings.Scenario, change *settings.Change, length time.Duration, seed uint64) *loop.Measurement {
 	t.Helper()
 	var polls []session.Poll
 	_, err := Run(sc, change, Options{Seed: seed, For: length, Every: 15 * time.Second, Pages: func(at time.Duration, body []byte) {
@@ -69,7 +69,7 @@ func TestPastIsCompared(t *testing.T) {
 	before, remedied := scrapedPast(t, &sc, nil, length, 1), scrapedPast(t, &sc, &sc.Remedy, length, 2)
 	for _, c := range []struct {
 		name          string
-		before, after *past.Measurement
+		before, after *loop.Measurement
 		want          []verdict.Direction
 		changed       string
 	}{
@@ -79,7 +79,7 @@ func TestPastIsCompared(t *testing.T) {
 		{"longer answers", before, scrapedPast(t, &sc, &settings.Change{Load: longer}, length, 2), []verdict.Direction{verdict.NotComparable}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := past.Compare(c.before, c.after, verdict.Plan{Goal: verdict.Latency})
+			d := loop.ComparePast(c.before, c.after, verdict.Plan{Goal: verdict.Latency})
 			t.Logf("%s: %s", d.Direction, d.Reason)
 			if !slices.Contains(c.want, d.Direction) {
 				t.Errorf("%s, want %s: %s", d.Direction, c.want, d.Reason)

@@ -1,5 +1,5 @@
 // Package past compares measurements of the past.
-package past
+package loop
 
 import (
 	"slices"
@@ -7,7 +7,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/facts"
-	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -49,7 +48,7 @@ func (m *Measurement) incarnations() []verdict.Incarnation {
 // Changes returns the settings of a later measurement that differ; known is false if a launch is not known, so
 // that only what the servers report could be compared.
 func (m *Measurement) Changes(later *Measurement) (changes []engine.Change, known bool) {
-	return loop.SettingsChanged(&m.Inputs, &m.Facts, &later.Inputs, &later.Facts)
+	return SettingsChanged(&m.Inputs, &m.Facts, &later.Inputs, &later.Facts)
 }
 
 // OneStart reports whether the server did not start between two measurements, nor within them.
@@ -66,14 +65,14 @@ func (m *Measurement) SameSettings(later *Measurement) bool {
 
 // Compare compares two measurements of the past, as the loop compares those of a change. The plan has the
 // goal and the objectives.
-func Compare(before, after *Measurement, plan verdict.Plan) *effect.Delta {
+func ComparePast(before, after *Measurement, plan verdict.Plan) *effect.Delta {
 	plan.Looks = 1
-	return CompareAll([]*Measurement{before}, []*Measurement{after}, plan)
+	return ComparePasts([]*Measurement{before}, []*Measurement{after}, plan)
 }
 
 // CompareAll compares all measurements of one configuration, oldest first, with all of another. The plan has the
 // goal, the objectives and the looks. Neither side may be empty.
-func CompareAll(before, after []*Measurement, plan verdict.Plan) *effect.Delta {
+func ComparePasts(before, after []*Measurement, plan verdict.Plan) *effect.Delta {
 	was, is := before[len(before)-1], after[len(after)-1]
 	plan.Last = true
 	plan.Touch = effect.TouchedBy(was.Changes(is))
@@ -81,7 +80,7 @@ func CompareAll(before, after []*Measurement, plan verdict.Plan) *effect.Delta {
 	if !slices.ContainsFunc(slices.Concat(before, after), func(m *Measurement) bool { return !before[0].OneStart(m) }) {
 		plan.Spread = verdict.Spread{From: "no restart lies between the two"}
 	}
-	r := verdict.Judge(sideOf(before), sideOf(after), plan)
+	r := verdict.Judge(pastSide(before), pastSide(after), plan)
 	for _, m := range slices.Concat(before, after) {
 		if c := m.Diagnosis.Condition; c.Ill() {
 			r.Direction, r.Settled, r.Reason = verdict.Inconclusive, false, "in one of the measurements the server was ill: "+c.String()
@@ -95,7 +94,7 @@ func CompareAll(before, after []*Measurement, plan verdict.Plan) *effect.Delta {
 
 // sideOf returns measurements of one configuration as a side of a comparison. What may be of one start is taken for
 // one: to take it for several would claim to know how starts differ.
-func sideOf(list []*Measurement) *verdict.Side {
+func pastSide(list []*Measurement) *verdict.Side {
 	side := &verdict.Side{CostPerHour: engine.FactOpt(list[len(list)-1].Facts.CostPerHour)}
 	for i, m := range list {
 		starts := m.incarnations()
