@@ -1,5 +1,3 @@
-// Package throttle names NVML's clock-event (formerly throttle) reasons: why a GPU's clocks
-// are below their maximum. nvidia-smi and DCGM report the same mask.
 package catalog
 
 import "fmt"

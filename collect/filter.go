@@ -1,9 +1,3 @@
-// Package promtext parses Prometheus exposition text, classic and OpenMetrics, as
-// real servers send it. It filters lines before parsing them and goes by the content,
-// never by the declared type. It is the only importer of expfmt.
-//
-// A page is parsed completely or not at all: a truncated or malformed page is an error
-// and yields no values.
 package collect
 
 // Filter is an immutable set of wire names that pass.

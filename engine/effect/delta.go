@@ -1,5 +1,5 @@
-// Package effect holds the effect of a change: the difference of two runs and the verdict on it, in
-// the words of screen and reports.
+// Package effect holds the effect of a change: what was measured on either side, their difference, and the
+// verdict on it in the words of screen and reports.
 package effect
 
 import (

@@ -1,4 +1,3 @@
-// Package measured makes of windows what a verdict compares, and of a change what it may affect of that.
 package effect
 
 import (

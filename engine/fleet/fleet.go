@@ -1,5 +1,5 @@
-// Package fleet compares the diagnoses of many servers: which of them to change first, and what is
-// uneven among servers of one model. It is pure.
+// Package fleet compares the diagnoses of many servers (which to change first, what is uneven among servers of
+// one model) and builds their page. It is pure, and reads no server: cmd/internal/fleetscan does.
 package fleet
 
 import (

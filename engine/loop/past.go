@@ -1,4 +1,3 @@
-// Package past compares measurements of the past.
 package loop
 
 import (

@@ -1,4 +1,3 @@
-// Package assemble builds calls, graphs, threads and spans from recorded events.
 package optrace
 
 import (

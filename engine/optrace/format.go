@@ -1,4 +1,3 @@
-// Package recording reads and writes recordings of traces.
 package optrace
 
 import (

@@ -1,5 +1,3 @@
-// Package evidence derives what findings are based on from a summary: which processes had the
-// CPUs, and how figures vary over threads.
 package optrace
 
 import (

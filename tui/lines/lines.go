@@ -1,6 +1,10 @@
-// Package lines formats pages as lines of text: reports print them, screens scroll through them. No
-// line is wider than asked for, and no word of a page is lost: long texts wrap, tables leave out
-// their least important columns.
+// Package lines draws pages and numbers as lines of text: reports print them, screens scroll through them. No
+// line is wider than asked for, and no word of a page is lost: long texts wrap, tables leave out their least
+// important columns.
+//
+// Charts (sparklines, bars, plots in braille) depend only on their values, size and scale. A value that is
+// absent, NaN or infinite is a gap: it is not drawn as zero, and lines do not cross it. With ASCII glyphs they
+// draw 7-bit text only.
 package lines
 
 import (

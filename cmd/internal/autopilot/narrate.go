@@ -1,5 +1,3 @@
-// Package narrate prints the events of a run in lines as they happen: for pipes, logs and screen
-// readers.
 package autopilot
 
 import (

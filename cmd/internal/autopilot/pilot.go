@@ -1,5 +1,5 @@
-// Package autopilot makes the changes of a run within its limits: it selects the applier
-// that restarts the server and records each change in the journal.
+// Package autopilot makes the changes of a run within its limits: it selects the applier that restarts the
+// server, records each change in the journal, and prints the events of the run in lines.
 package autopilot
 
 import (

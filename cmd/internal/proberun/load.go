@@ -1,4 +1,3 @@
-// Package loadrun sends the load of a command line to a server and prints the results.
 package proberun
 
 import (

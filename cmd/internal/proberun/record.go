@@ -1,4 +1,4 @@
-// Package proberun runs a probe or an observation: it finds what to sample, records the run, and
+// Package proberun runs a probe, an observation or a load: it finds what to sample, records the run, and
 // writes report and document as requested.
 //
 // A run is recorded on one clock: requests are sent, or a window passes, while the server's

@@ -1,4 +1,3 @@
-// Package dag writes computation graphs in the language of Graphviz, which draws them.
 package tracing
 
 import (

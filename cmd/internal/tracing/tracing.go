@@ -1,5 +1,5 @@
-// Package tracing controls traces of GGML runtimes: it attaches, estimates and measures the cost,
-// records, saves, and shows recordings.
+// Package tracing controls traces of GGML runtimes: it attaches, estimates and measures the cost, records,
+// saves, shows recordings, and writes them in the Trace Event Format and their graphs for Graphviz.
 package tracing
 
 import (

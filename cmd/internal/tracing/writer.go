@@ -1,4 +1,16 @@
-// Package chrometrace writes recordings in the Trace Event Format, the JSON that
+package tracing
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// Recordings are also written in the Trace Event Format, the JSON that
 // ui.perfetto.dev and chrome://tracing open.
 //
 // Format: the "Trace Event Format" document of the Chromium project. Reader: Perfetto's
@@ -13,17 +25,6 @@
 //   - No ts is negative: Perfetto drops such events.
 //   - Spans of one track must be nested or disjoint: Perfetto drops others. The caller ensures
 //     that; the writer prevents rounding from breaking it.
-package tracing
-
-import (
-	"bufio"
-	"fmt"
-	"io"
-	"math"
-	"strconv"
-	"time"
-	"unicode/utf8"
-)
 
 // Arg is a named value of an event.
 type Arg struct {

@@ -1,4 +1,6 @@
-// Package serve answers HTTP for a simulated server on the wall clock: vLLM's endpoints, event streams and
+package vllmsim
+
+// HTTP for a simulated server on the wall clock: vLLM's endpoints, event streams and
 // errors, and under /sim/ the endpoints of the simulation.
 //
 // A [Host] keeps a port, on which servers are started one after another. One goroutine owns the
@@ -9,4 +11,3 @@
 // Formats, order and texts of answers are those of vLLM 0.32.0 (vllm/entrypoints/openai,
 // vllm/entrypoints/serve), whichever release the metrics page imitates. Every answer has the header
 // x-simulated: 1.
-package vllmsim

@@ -1,4 +1,13 @@
-// Package page writes the metrics page of a simulated server as the imitated vLLM release does: names, order,
+package vllmsim
+
+import (
+	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
+)
+
+// The metrics page of a simulated server, as the imitated vLLM release writes it: names, order,
 // spelling of le, _created series.
 //
 // A [Book] keeps the counters of one start of a server process and renders the
@@ -37,14 +46,6 @@
 //     always the same. The order of kinds on a multiprocess page is that of a
 //     directory; here it is histograms, gauges, summaries, counters.
 //   - sim_info is on no real page: it marks this one as simulated.
-package vllmsim
-
-import (
-	"time"
-
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
-)
 
 // Book keeps the counters of one start of a server process, all ranks. Its methods
 // are not safe for concurrent use.

@@ -1,12 +1,11 @@
-// Package vllmsim is a simulated vLLM server: front end, engines, KV cache, metrics and GPUs, as an
-// event-driven state machine. [Server] has no clock: the HTTP server
-// ([github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/serve]) drives it with the wall clock, the
-// scenario bench with a virtual one.
+// Package vllmsim is a simulated vLLM server: front end, engines, KV cache, metrics, GPUs and HTTP. [Server] is
+// an event-driven state machine without a clock: a [Host] drives it with the wall clock and answers HTTP, the
+// bench with a virtual clock.
 //
-// A request passes an API server process (HTTP, tokenizer), waits in the queue of one engine, and is
-// computed in steps; the tokens of each step pass the API server again on their way to the client. The
-// engines of a data-parallel group step independently: the dummy steps with which vLLM synchronizes the
-// ranks of a mixture of experts are not simulated.
+// A request passes an API server process (HTTP, tokenizer), waits in the queue of one engine, and is computed in
+// steps; the tokens of each step pass the API server again on their way to the client. The engines of a data-
+// parallel group step independently: the dummy steps with which vLLM synchronizes the ranks of a mixture of
+// experts are not simulated.
 package vllmsim
 
 import (

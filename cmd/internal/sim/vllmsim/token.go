@@ -1,12 +1,3 @@
-// Package token is the simulated server's tokenizer. It has no vocabulary file: text is split by a rule,
-// and the ID of a piece is its hash, so that equal prefixes of text have equal prefixes of IDs. Generated
-// text consists of made-up words from a small vocabulary, each of which is one token in both directions:
-// if a client sends an answer back as part of the next prompt, the cached blocks are found.
-//
-// The rule: a run of up to six letters or digits is one token, including a preceding blank; longer runs
-// are split every six. Every other character, ideograph, run of other white space, and control word of a
-// chat template such as <|im_end|> is one token. English prose has about 1.3 tokens per word, as with the
-// tokenizers of current models.
 package vllmsim
 
 import (
@@ -17,6 +8,16 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 )
+
+// The tokenizer of the simulated server has no vocabulary file: text is split by a rule,
+// and the ID of a piece is its hash, so that equal prefixes of text have equal prefixes of IDs. Generated
+// text consists of made-up words from a small vocabulary, each of which is one token in both directions:
+// if a client sends an answer back as part of the next prompt, the cached blocks are found.
+//
+// The rule: a run of up to six letters or digits is one token, including a preceding blank; longer runs
+// are split every six. Every other character, ideograph, run of other white space, and control word of a
+// chat template such as <|im_end|> is one token. English prose has about 1.3 tokens per word, as with the
+// tokenizers of current models.
 
 const (
 	maxRun     = 6      // letters or digits of one token

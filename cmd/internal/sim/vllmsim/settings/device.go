@@ -1,5 +1,3 @@
-// Package device reads the file that describes a simulated accelerator
-// (--sim-perf-file): the GPU itself, and constants of the step-time model. Package perf defines which constants exist and what they do.
 package settings
 
 import (

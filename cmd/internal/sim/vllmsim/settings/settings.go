@@ -1,5 +1,9 @@
-// Package settings parses vLLM's command line into the configuration of a simulated server, with the spellings,
-// the defaults by version and hardware, and the refusals of vLLM.
+// Package settings is what a simulated server is started with. It parses vLLM's command line with the spellings,
+// the defaults by version and hardware, and the refusals of vLLM; reads the file that describes an accelerator
+// (--sim-perf-file); and holds the library of scenarios: a server with its flags and hardware, the load on it,
+// its faults, the correct diagnosis, a change that must help and one that must not.
+//
+// The truth of a scenario follows from its mechanism, not from rooftop's answer. FORMAT.md describes its file.
 package settings
 
 import (

@@ -1,4 +1,3 @@
-// Package fleet builds the page of many servers, from package engine/fleet.
 package fleet
 
 import (
