@@ -7,9 +7,9 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
-	"github.com/rooftop-dev/rooftop/engine/effect/effecttest"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
+	"github.com/rooftop-dev/rooftop/tui/screentest"
 )
 
 // autoBuilders returns the functions that build snapshots of runs with intervals, most of them automatic.
@@ -74,7 +74,7 @@ func trialSnapshot(looks int) *loop.Snapshot {
 		all[i].Need = "the load of before"
 		all[i].Measures = measures(all[i].Effect, verdict.Interval{Low: -0.7, Mid: -0.6, High: -0.42})
 		soFar := effect.Compare(s.Iterations[0].Before, s.Live)
-		s.Trial.Results = append(s.Trial.Results, *effecttest.Complete(&soFar, &all[i]))
+		s.Trial.Results = append(s.Trial.Results, *screentest.Complete(&soFar, &all[i]))
 		s.Trial.Measured = s.Trial.Looks[i] + 7*time.Second
 	}
 	return s
@@ -90,7 +90,7 @@ func countdownSnapshot() *loop.Snapshot {
 	r := judged(verdict.Better, 0.84, 0.883, 0.92, 0.012, 0.017)
 	r.NamesEffect, r.Reason = true, "output +88 % (+84 to +92 %)"
 	r.Measures = measures(r.Effect, verdict.Interval{Low: -0.66, Mid: -0.6, High: -0.51})
-	effecttest.SetVerdict(&s.Iterations[0], r)
+	screentest.SetVerdict(&s.Iterations[0], r)
 	s.Pending = loop.Pending{Text: "--max-num-seqs 16 → 40", At: s.Now + 8*time.Second}
 	s.Limits.UsedStarts, s.Limits.UsedOutages = 1, 22*time.Second
 	return s
@@ -135,7 +135,7 @@ func changeSlots(s *loop.Snapshot, to int, waiting float64, r *verdict.Result, e
 	}
 	delta := effect.Compare(it.Before, it.After)
 	it.Delta = &delta
-	effecttest.SetVerdict(&it, r)
+	screentest.SetVerdict(&it, r)
 	s.Iterations = append(s.Iterations[:1:1], it)
 	s.Limits.UsedStarts, s.Limits.UsedOutages = 2, 42*time.Second
 	s.Score = loop.Score{Made: 2, Within: 2, Error: some(0.03)}

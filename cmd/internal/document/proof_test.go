@@ -9,11 +9,11 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/effect/effecttest"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
+	"github.com/rooftop-dev/rooftop/tui/screentest"
 )
 
 // provedResult is a verdict with every field set.
@@ -56,7 +56,7 @@ func piloted() *loop.Snapshot {
 	s.Auto = true
 	s.Limits = loop.Limits{Restarts: 5, Downtime: 10 * time.Minute, Allow: []string{"--kv-cache-dtype"}, UsedStarts: 4, UsedOutages: 95 * time.Second}
 	s.Score = loop.Score{Made: 2, Within: 1, Error: stat.Some(.24)}
-	effecttest.SetVerdict(&s.Iterations[0], provedResult())
+	screentest.SetVerdict(&s.Iterations[0], provedResult())
 	s.Iterations[0].Downtime = 10 * time.Second
 	s.Iterations[0].Predicted = []engine.Prediction{
 		{Metric: "generation_tokens_per_s", Unit: "ratio", Low: stat.Some(.7), Mid: stat.Some(.8), High: stat.Some(.9)},
@@ -65,7 +65,7 @@ func piloted() *loop.Snapshot {
 	second := iteration(2, 256, 300, s.Baseline, scaledSlots(300, 6210, .1), loop.IterationNoGain)
 	second.Predicted = []engine.Prediction{{Metric: "generation_tokens_per_s", Unit: "ratio", Low: stat.Some(.1), Mid: stat.Some(.15), High: stat.Some(.2)}}
 	second.AnswerCheck = &loop.AnswerCheck{Prompts: 12, Same: 9, Drift: stat.Some(.031)}
-	effecttest.SetVerdict(&second, noGain())
+	screentest.SetVerdict(&second, noGain())
 	third := iteration(3, 256, 512, s.Baseline, nil, loop.IterationBroken)
 	third.Predicted, third.Downtime = second.Predicted, 75*time.Second
 	third.Failure = "the server did not come up within 60 s: torch.OutOfMemoryError: CUDA out of memory"

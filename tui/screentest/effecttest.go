@@ -1,5 +1,5 @@
 // Package effecttest makes verdicts for tests that show them.
-package effecttest
+package screentest
 
 import (
 	"slices"
