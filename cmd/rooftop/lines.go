@@ -38,7 +38,7 @@ func (t *eventWriter) write(write func()) {
 }
 
 // show implements view: it waits until a session ends or the output is broken.
-func (t *eventWriter) show(ctx context.Context, f *following) error {
+func (t *eventWriter) show(ctx context.Context, f *following) error { //nolint:unparam // a view may fail
 	select {
 	case <-f.over:
 	case <-ctx.Done():

@@ -1,5 +1,5 @@
 // Package fleet is the screen of many servers: keys, views and layout. The contents of views come from
-// engine/page/fleet.
+// engine/fleet.
 package fleet
 
 import (
