@@ -35,7 +35,7 @@ var reasons = [...]struct{ key, words string }{
 	{"display_clock_setting", "display clocks"},
 }
 
-// Keys returns the keys of all reasons in a mask, lowest bit first; never nil. A bit that
+// ThrottleKeys returns the keys of all reasons in a mask, lowest bit first; never nil. A bit that
 // this package does not know is "bit_N".
 func ThrottleKeys(mask uint64) []string {
 	list := []string{}
@@ -51,7 +51,7 @@ func ThrottleKeys(mask uint64) []string {
 	return list
 }
 
-// Words returns the reasons in a mask for display, lowest bit first, without Idle.
+// ThrottleWords returns the reasons in a mask for display, lowest bit first, without Idle.
 func ThrottleWords(mask uint64) []string {
 	var list []string
 	for bit := range 64 {

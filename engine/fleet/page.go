@@ -30,7 +30,7 @@ func Page(list []Server) *page.Page {
 	return p
 }
 
-// Findings returns what is uneven among servers of one model.
+// FindingsPage returns what is uneven among servers of one model.
 func FindingsPage(list []Finding) page.Findings {
 	var shown page.Findings
 	for _, f := range list {
@@ -211,7 +211,7 @@ func Table(list []*Server, o Order) *page.Table {
 	return t
 }
 
-// Groups returns the table of groups of servers.
+// GroupsTable returns the table of groups of servers.
 func GroupsTable(list []Group, by By) *page.Table {
 	sum := func(head, name string, rank int) page.Field[Group] {
 		return page.Right(head, page.Body, func(g Group) page.Cell { return page.Amount(Sum(g.Servers, name), "") }).Ranked(rank)
@@ -300,7 +300,7 @@ func Brief(s *Server) page.Facts {
 	return list
 }
 
-// Server returns the page of one server: its diagnosis, and how to see it alone.
+// ServerSections returns the page of one server: its diagnosis, and how to see it alone.
 func ServerSections(s *Server) []page.Section {
 	var list []page.Section
 	if s.Unread != "" {

@@ -62,14 +62,14 @@ func (m *Measurement) SameSettings(later *Measurement) bool {
 	return known && len(changes) == 0
 }
 
-// Compare compares two measurements of the past, as the loop compares those of a change. The plan has the
+// ComparePast compares two measurements of the past, as the loop compares those of a change. The plan has the
 // goal and the objectives.
 func ComparePast(before, after *Measurement, plan verdict.Plan) *effect.Delta {
 	plan.Looks = 1
 	return ComparePasts([]*Measurement{before}, []*Measurement{after}, plan)
 }
 
-// CompareAll compares all measurements of one configuration, oldest first, with all of another. The plan has the
+// ComparePasts compares all measurements of one configuration, oldest first, with all of another. The plan has the
 // goal, the objectives and the looks. Neither side may be empty.
 func ComparePasts(before, after []*Measurement, plan verdict.Plan) *effect.Delta {
 	was, is := before[len(before)-1], after[len(after)-1]
@@ -91,7 +91,7 @@ func ComparePasts(before, after []*Measurement, plan verdict.Plan) *effect.Delta
 	return &d
 }
 
-// sideOf returns measurements of one configuration as a side of a comparison. What may be of one start is taken for
+// pastSide returns measurements of one configuration as a side of a comparison. What may be of one start is taken for
 // one: to take it for several would claim to know how starts differ.
 func pastSide(list []*Measurement) *verdict.Side {
 	side := &verdict.Side{CostPerHour: engine.FactOpt(list[len(list)-1].Facts.CostPerHour)}

@@ -1,7 +1,5 @@
 package optrace
 
-import ()
-
 // dagBook tracks the DAGs of graphs.
 type dagBook struct {
 	t        *Tables

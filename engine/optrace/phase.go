@@ -1,7 +1,5 @@
 package optrace
 
-import ()
-
 // batchShape is what the operators of a graph reveal about its batch; 0 is unknown.
 type batchShape struct {
 	tokens  int // columns of the first matrix product: all tokens go through it

@@ -22,7 +22,7 @@ const polledAtOnce = 64
 // maxFile is the largest file of URLs, in bytes.
 const maxFile = 1 << 20
 
-// Options are the flags that choose servers to poll, beside those of [attach.Options.RegisterKube].
+// Polled are the flags that choose servers to poll, beside those of [attach.Options.RegisterKube].
 type Polled struct {
 	File string // of URLs
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
-// Options are the flags that choose servers and a time in a Prometheus server.
+// Scraped are the flags that choose servers and a time in a Prometheus server.
 type Scraped struct {
 	Prometheus string
 	Match      string

@@ -20,7 +20,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/probe"
 )
 
-// Options are the flags of load.
+// LoadOptions are the flags of load.
 type LoadOptions struct {
 	cli.Output
 	flags *pflag.FlagSet
@@ -39,7 +39,7 @@ type LoadOptions struct {
 	burstiness                  float64
 }
 
-// New returns the options of a load.
+// NewLoad returns the options of a load.
 func NewLoad(w *cli.World) *LoadOptions { return &LoadOptions{env: w.Env} }
 
 // Register adds the flags of a load.

@@ -26,7 +26,7 @@ const (
 	ideographs = 0x2E80 // first character of the East Asian blocks, where a character is about a token
 )
 
-// Append appends the tokens of text to dst.
+// AppendTokens appends the tokens of text to dst.
 func AppendTokens(dst []core.Token, text string) []core.Token {
 	for len(text) > 0 {
 		n := piece(text)
@@ -60,7 +60,7 @@ func piece(text string) int {
 	return n
 }
 
-// run returns the length in bytes of the letters and digits at the beginning of text, at most maxRun of
+// runLength returns the length in bytes of the letters and digits at the beginning of text, at most maxRun of
 // them; 0 if there are none.
 func runLength(text string) int {
 	n := 0
@@ -179,7 +179,7 @@ func parse(piece string) (core.Token, bool) {
 	return core.Token(a<<11 | b<<9 | c<<5 | d<<3 | e), true
 }
 
-// Text returns the text of a generated token; "" for a token that is not in the vocabulary.
+// TokenText returns the text of a generated token; "" for a token that is not in the vocabulary.
 func TokenText(t core.Token) string {
 	if t < 0 || t >= core.VocabWords {
 		return ""
@@ -187,7 +187,7 @@ func TokenText(t core.Token) string {
 	return words()[int(t)*wordLength : (int(t)+1)*wordLength]
 }
 
-// Join returns the text of generated tokens.
+// JoinTokens returns the text of generated tokens.
 func JoinTokens(tokens []core.Token) string {
 	if len(tokens) == 1 {
 		return TokenText(tokens[0])

@@ -20,13 +20,13 @@ import (
 // MaxBytes is the maximum size of a device file.
 const MaxDeviceBytes = 1 << 20
 
-// Description is the content of a device file. The zero Description overrides nothing.
+// DeviceFile is the content of a device file. The zero DeviceFile overrides nothing.
 type DeviceFile struct {
 	GPU       *catalog.GPU     // nil if the file describes none
 	Constants []DeviceConstant // in the order of the file
 }
 
-// Constant is one override of a constant of the step-time model.
+// DeviceConstant is one override of a constant of the step-time model.
 type DeviceConstant struct {
 	Name  string
 	Value float64
@@ -38,7 +38,7 @@ type file struct {
 	Constants yaml.Node    `yaml:"constants"`
 }
 
-// Parse parses a device file. Errors are one line: "NAME:LINE: problem".
+// ParseDevice parses a device file. Errors are one line: "NAME:LINE: problem".
 func ParseDevice(data []byte, name string) (DeviceFile, error) {
 	d, err := parse(data)
 	if err != nil {

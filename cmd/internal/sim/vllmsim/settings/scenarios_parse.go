@@ -48,7 +48,7 @@ func (f *fault) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Parse parses the scenarios of one file. An unknown field is an error, which names the file and the line, or for
+// ParseScenario parses the scenarios of one file. An unknown field is an error, which names the file and the line, or for
 // the field of a pair the pair's.
 func ParseScenario(file string, data []byte) ([]Scenario, error) {
 	var c caseFile
