@@ -127,7 +127,7 @@ func refusedLines() []string {
 		{"ROOFTOP_DURATION=soon", "tune"},
 		{"mcp", "--allow-changes foo|extra|--url ftp://x|--allow-changes file:///x|--api-key-file nothing"},
 		{"ROOFTOP_ALLOW_CHANGES=http://127.0.0.1:8000", "mcp"},
-		{"load", "--json --plain|--rate x|--clients 0|--arrival other|--steps 1-2|--prompt-tokens x|--trace nothing.csv|--cancel 2|--slo x=1|--slo ttft=1s --slo x=1"},
+		{"load", "--json --plain|--rate x|--clients 0|--arrival other|--steps 1-2|--prompt-tokens x|--trace nothing.csv|--slo x=1|--slo ttft=1s --slo x=1"},
 		{"ROOFTOP_MAX_NUM_SEQS=many", "diagnose|replay slots4-cpu.gz --speed 1"},
 		{"", "diagnose --url http://127.0.0.1:1 --duration 8s|diagnose --url ftp://x|probe --url http://127.0.0.1:1|load --url http://127.0.0.1:1 --duration 1s"},
 		{"tune --plain --url http://127.0.0.1:1/x", "--duration 8s --record x --json --plain --bogus"},

@@ -34,8 +34,8 @@ type scrapedServer struct {
 var scrapedServers = []scrapedServer{
 	{name: "few slots", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192", "--max-num-seqs", "8"}, load: []string{"--clients", "24"}, outcome: "recommendation", flag: "--max-num-seqs"},
 	{name: "small pool", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192", "--num-gpu-blocks-override", "520"}, load: []string{"--clients", "24", "--prompt-tokens", "600", "--output-tokens", "300"}, outcome: "recommendation", flag: "--num-gpu-blocks-override"},
-	{name: "caching off", sim: []string{"Qwen/Qwen3-4B", "--sim-gpu", "L4", "--max-model-len", "8192", "--no-enable-prefix-caching"}, load: []string{"--clients", "6", "--prompt-tokens", "1500", "--shared-prefix", "1200", "--output-tokens", "40"}, outcome: "recommendation", flag: "--enable-prefix-caching"},
-	{name: "healthy", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192"}, load: []string{"--clients", "8", "--shared-prefix", "60"}},
+	{name: "caching off", sim: []string{"Qwen/Qwen3-4B", "--sim-gpu", "L4", "--max-model-len", "8192", "--no-enable-prefix-caching"}, load: []string{"--clients", "6", "--prompt-tokens", "1500", "--prefix-tokens", "1200", "--output-tokens", "40"}, outcome: "recommendation", flag: "--enable-prefix-caching"},
+	{name: "healthy", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192"}, load: []string{"--clients", "8", "--prefix-tokens", "60"}},
 	{name: "idle", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192"}, outcome: "no-load"},
 	{name: "hung", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192", "--sim-fault", "stall@40s+10m"}, load: []string{"--clients", "8"}, outcome: "unhealthy", ill: "hung"},
 	{name: "down", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192"}, load: []string{"--clients", "8"}, gone: true, outcome: "unhealthy", ill: "down"},

@@ -92,7 +92,7 @@ func TestLoadDocumentFollowsItsSchema(t *testing.T) {
 		sent float64
 	}{
 		{"closed loop", []string{"--clients", "3", "--requests", "12", "--output-tokens", "4", "--stagger", "1ms"}, 12},
-		{"open loop with objectives", []string{"--rate", "1000", "--requests", "20", "--output-tokens", "2-4", "--slo", "ttft=10s,itl=5s", "--cancel", "0.5"}, 20},
+		{"open loop with objectives", []string{"--rate", "1000", "--requests", "20", "--output-tokens", "2-4", "--slo", "ttft=10s,itl=5s"}, 20},
 		{"steps", []string{"--arrival", "constant", "--steps", "500:20ms,1000:1h", "--requests", "25", "--output-tokens", "1"}, 25},
 		{"chat sessions", []string{"--clients", "2", "--requests", "6", "--turns", "3", "--chat", "--output-tokens", "3", "--stagger", "1ms"}, 6},
 	} {
@@ -173,7 +173,7 @@ func TestLoadWithoutAnAnswer(t *testing.T) {
 				tc.answer(w, r)
 			}
 			stdout, stderr, code := call(t, nil, append([]string{
-				"load", "--url", s.URL, "--model", "m", "--tokens-per-word", "1", "--requests", "2", "--clients", "2", "--stagger", "0s",
+				"load", "--url", s.URL, "--model", "m", "--prompt-style", "characters", "--requests", "2", "--clients", "2", "--stagger", "0s",
 			}, tc.args...)...)
 			if code != cli.ExitUnreachable {
 				t.Errorf("exit code %d, want %d", code, cli.ExitUnreachable)

@@ -31,12 +31,9 @@ type LoadOptions struct {
 
 	offered loadgen.Load // set directly by flags; load adds the others
 	// Flags as text.
-	arrival, think, ramp, steps string
-	prompt, answer, turns, turn string
-	style, trace                string
-	slo                         []string
-	adapters                    []string
-	burstiness                  float64
+	arrival, think, steps, prompt, answer, turns, style, trace string
+	slo, adapters                                              []string
+	burstiness                                                 float64
 }
 
 // NewLoad returns the options of a load.
@@ -61,7 +58,6 @@ func (o *LoadOptions) Register(g *cli.FlagGroups) {
 	f.StringVar(&o.arrival, "arrival", "", "`HOW` they come: closed, poisson, gamma, constant or trace (default: closed; poisson with --rate)")
 	f.Float64Var(&o.burstiness, "burstiness", 1, "`B` of gamma arrivals, as in vllm bench: 1/CV² of the gaps; below 1 is bursty")
 	f.StringVar(&o.steps, "steps", "", "`LEVELS` one after another, as LEVEL:TIME or FROM-TO:TIME,…: clients, or requests a second of an open loop")
-	f.StringVar(&o.ramp, "ramp", "", "`FROM-TO:TIME`: --steps with a single one")
 	f.DurationVar(&l.Duration, "duration", 60*time.Second, "`TIME` to send requests; 0 sets no limit")
 	f.IntVar(&l.Requests, "requests", 0, "send `N` in all; then no --duration is needed")
 
@@ -72,16 +68,12 @@ func (o *LoadOptions) Register(g *cli.FlagGroups) {
 	f.BoolVar(&l.Chat, "chat", false, "chat completions, with messages")
 	f.IntVar(&l.SharedPrefixTokens, "prefix-tokens", 0, "`N` tokens that begin every prompt of a group")
 	f.IntVar(&l.PrefixGroups, "prefix-groups", 1, "`N` different prefixes")
-	f.Float64Var(&l.PrefixZipf, "prefix-zipf", 0, "`S`: group i is as likely as 1/i^S; 0 is equally")
 	f.StringVar(&o.turns, "turns", "1", "`LENGTH` of a session in requests, each with what was said before in its prompt")
-	f.StringVar(&o.turn, "turn-tokens", "", "`LENGTH` that a later turn adds (default: as the first, without the prefix)")
 	f.StringSliceVar(&o.adapters, "adapters", nil, "`NAMES` of models or adapters to ask for, as NAME or NAME=WEIGHT,…")
 	f.StringVar(&o.style, "prompt-style", "auto", "`STYLE` of prompts: words, characters, or auto, which asks the server")
-	f.Float64Var(&l.TokensPerWord, "tokens-per-word", 0, "`N` tokens that a word is, instead of asking the server")
 	f.Uint64Var(&l.Seed, "seed", 1, "`SEED` of everything that is drawn")
 
 	f = g.Group("When clients leave")
-	f.Float64Var(&l.Cancel, "cancel", 0, "`SHARE` of requests, 0 to 1, that are cancelled after a drawn number of tokens")
 	f.DurationVar(&l.Deadline, "deadline", 0, "`TIME` after which a request is given up")
 	f.BoolVar(&l.Retry, "retry", false, "send failed requests of an open loop again, until their deadline and at most 99 times; not those that the server refuses as such")
 
@@ -93,8 +85,6 @@ func (o *LoadOptions) Register(g *cli.FlagGroups) {
 	f.StringArrayVar(&o.slo, "slo", nil, "`OBJECTIVES` that a good request meets, as ttft=500ms,itl=60ms,tpot=50ms,e2e=10s; itl allows 1 gap in 100 to be longer")
 	f.BoolVar(&o.JSON, "json", false, "one JSON document instead of text")
 	f.BoolVar(&o.Plain, "plain", false, "no progress line")
-	f.IntVar(&l.SharedPrefixTokens, "shared-prefix", 0, "")
-	_ = f.MarkHidden("shared-prefix") // an alias of --prefix-tokens
 }
 
 // Run sends the load and prints the results.
@@ -198,11 +188,8 @@ func (o *LoadOptions) calibrate(ctx context.Context, client *probe.Client, l *lo
 	if _, err := client.Model(ctx); err != nil {
 		return "", err
 	}
-	switch {
-	case o.style == "characters":
+	if o.style == "characters" {
 		return "a character taken as a token", nil
-	case l.TokensPerWord > 0:
-		return fmt.Sprintf("%.4g tokens taken for a word", l.TokensPerWord), nil
 	}
 	c, err := client.Calibrate(ctx, loadgen.Vocabulary)
 	if err != nil && ctx.Err() == nil && c == (probe.Calibration{}) {

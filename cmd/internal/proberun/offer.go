@@ -34,9 +34,6 @@ func (o *LoadOptions) readStyle(l *loadgen.Load) error {
 	default:
 		return cli.Usagef("--prompt-style is auto, words or characters, not %q", o.style)
 	}
-	if o.flags.Changed("tokens-per-word") && !(l.TokensPerWord > 0 && l.TokensPerWord <= 100) {
-		return cli.Usagef("--tokens-per-word must be above 0 and at most 100, not %v", l.TokensPerWord)
-	}
 	return nil
 }
 
@@ -46,12 +43,8 @@ func (o *LoadOptions) readLengths(l *loadgen.Load) error {
 		name, text string
 		to         *loadgen.Lengths
 	}{
-		{"prompt-tokens", o.prompt, &l.PromptTokens}, {"output-tokens", o.answer, &l.OutputTokens},
-		{"turns", o.turns, &l.Turns}, {"turn-tokens", o.turn, &l.TurnTokens},
+		{"prompt-tokens", o.prompt, &l.PromptTokens}, {"output-tokens", o.answer, &l.OutputTokens}, {"turns", o.turns, &l.Turns},
 	} {
-		if f.text == "" {
-			continue
-		}
 		lengths, err := loadgen.ParseLengths(f.text, read)
 		if err != nil {
 			return cli.Usagef("--%s: %w", f.name, err)
@@ -73,7 +66,7 @@ func (o *LoadOptions) readTrace(l *loadgen.Load) error {
 		}
 		return nil
 	}
-	for _, name := range []string{"prompt-tokens", "output-tokens", "turns", "turn-tokens", "prefix-tokens", "shared-prefix"} {
+	for _, name := range []string{"prompt-tokens", "output-tokens", "turns", "prefix-tokens"} {
 		if o.flags.Changed(name) {
 			return cli.Usagef("--%s and --trace: a trace has lengths of its own; give one of them", name)
 		}
@@ -98,7 +91,7 @@ func (o *LoadOptions) readArrival(l *loadgen.Load) error {
 		l.Arrival = arrival
 	case set("rate"):
 		l.Arrival = loadgen.Poisson
-	case l.Trace != nil && !set("clients") && !set("steps") && !set("ramp"):
+	case l.Trace != nil && !set("clients") && !set("steps"):
 		l.Arrival = loadgen.Replay
 	}
 	if set("burstiness") {
@@ -138,30 +131,24 @@ func (o *LoadOptions) readArrival(l *loadgen.Load) error {
 // readLevels reads the phases, and the end of the run.
 func (o *LoadOptions) readLevels(l *loadgen.Load) error {
 	set := o.flags.Changed
-	if !set("duration") && (o.steps != "" || o.ramp != "" || set("requests") || l.Arrival == loadgen.Replay) {
+	if !set("duration") && (o.steps != "" || set("requests") || l.Arrival == loadgen.Replay) {
 		l.Duration = 0
 	}
-	text, name := o.steps, "steps"
-	switch {
-	case o.ramp != "" && o.steps != "":
-		return cli.Usagef("--ramp and --steps: --steps takes ramps too, as 1-20:5m; give one of them")
-	case o.ramp != "":
-		text, name = o.ramp, "ramp"
-	case o.steps == "":
+	if o.steps == "" {
 		return nil
 	}
 	if l.Arrival == loadgen.Replay {
-		return cli.Usagef("--%s and arrivals of a trace: give one of them", name)
+		return cli.Usagef("--steps and arrivals of a trace: give one of them")
 	}
 	for _, level := range []string{"rate", "clients"} {
 		if set(level) {
-			return cli.Usagef("--%s and --%s both say the level; give one of them, and --arrival poisson for requests a second", name, level)
+			return cli.Usagef("--steps and --%s both give the level: give one of them, and --arrival poisson for requests a second", level)
 		}
 	}
-	for part := range strings.SplitSeq(text, ",") {
+	for part := range strings.SplitSeq(o.steps, ",") {
 		phase, err := parsePhase(part)
 		if err != nil {
-			return cli.Usagef("--%s: %w", name, err)
+			return cli.Usagef("--steps: %w", err)
 		}
 		l.Phases = append(l.Phases, phase)
 	}

@@ -16,13 +16,12 @@ type Options struct {
 	period time.Duration
 	window time.Duration // of an observation
 
-	api, prompt, promptFile, system    string
-	maxTokens, repeat, concurrency     int
-	ignoreEOS, greedy, answers         bool
-	headers                            []string
-	sent                               map[string][]string // headers, read once because a file may be a pipe
-	timeout, firstTimeout, idleTimeout time.Duration
-	connectTimeout                     time.Duration
+	api, prompt, promptFile, system string
+	maxTokens, repeat, concurrency  int
+	ignoreEOS, greedy, answers      bool
+	headers                         []string
+	sent                            map[string][]string // headers, read once because a file may be a pipe
+	timeout, firstTimeout           time.Duration
 
 	weight, kv string
 
@@ -63,9 +62,7 @@ func (o *Options) registerRequests(g *cli.FlagGroups) {
 	f.IntVar(&o.repeat, "repeat", 1, "`N` requests in all")
 	f.IntVar(&o.concurrency, "concurrency", 1, "`N` clients, each with one request at a time")
 	f.StringArrayVar(&o.headers, "header", nil, "`NAME: VALUE` to send with each request, or NAME: @FILE; repeatable")
-	f.DurationVar(&o.connectTimeout, "connect-timeout", 5*time.Second, "`TIME` for a connection")
 	f.DurationVar(&o.firstTimeout, "first-token-timeout", 2*time.Minute, "`TIME` to wait for a first token; 0 means no limit")
-	f.DurationVar(&o.idleTimeout, "idle-timeout", 30*time.Second, "`TIME` to wait for the next token; 0 means no limit")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "`TIME` for a whole request; 0 means no limit")
 }
 
@@ -109,10 +106,8 @@ func (o *Options) check() error {
 		return cli.Usagef("--pid must be a process, not %d", o.pid)
 	case o.period < minPeriod || o.period > maxPeriod:
 		return cli.Usagef("--period must be %v to %v, not %v", minPeriod, maxPeriod, o.period)
-	case min(o.timeout, o.firstTimeout, o.idleTimeout, o.connectTimeout) < 0:
+	case min(o.timeout, o.firstTimeout) < 0:
 		return cli.Usagef("a timeout cannot be negative; 0 means no limit")
-	case o.Flags.Changed("connect-timeout") && o.connectTimeout == 0:
-		return cli.Usagef("--connect-timeout must be more than 0: every operating system limits the time for a connection")
 	}
 	var err error
 	if o.sent, err = parseHeaders(o.headers); err != nil {

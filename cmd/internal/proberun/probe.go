@@ -198,7 +198,7 @@ func (o *Options) client(s *subject) (*probe.Client, error) {
 	}
 	client, err := probe.NewClient(s.Target, probe.Options{
 		Model: s.model(), APIKey: key, CAFile: o.CAFile, Headers: o.sent,
-		Timeouts: probe.Timeouts{Connect: o.connectTimeout, FirstToken: o.firstTimeout, Idle: o.idleTimeout, Whole: o.timeout},
+		Timeouts: probe.Timeouts{Connect: connectWithin, FirstToken: o.firstTimeout, Idle: idleWithin, Whole: o.timeout},
 	})
 	if err != nil {
 		return nil, cli.Usagef("probe: %w", err)
@@ -247,6 +247,8 @@ func (o *Options) requestSetup(p probe.Plan) *capture.RequestSetup {
 
 // Limits of flags.
 const (
+	connectWithin  = 5 * time.Second
+	idleWithin     = 30 * time.Second // for the next token
 	maxRepeat      = 100_000
 	maxConcurrency = 4096
 	maxPromptBytes = 16 << 20
