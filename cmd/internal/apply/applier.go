@@ -51,8 +51,8 @@ type Journal interface {
 	Write(r journal.Record) error
 	// Keep stores an exact launch beside the journal and returns its file name.
 	Keep(l *launcher.Launch) (name string, err error)
-	// KeepFound copies a configuration file as it is now beside the journal.
-	KeepFound(f *launcher.File) error
+	// KeepFound copies a configuration file as it is now beside the journal and returns the copy's path.
+	KeepFound(f *launcher.File) (path string, err error)
 	// Dir returns the directory of the server, where log files go.
 	Dir() string
 }

@@ -22,8 +22,7 @@ import (
 // its own command line, environment, working directory, user and limits.
 type Attach struct {
 	owned
-	std   [3]*os.File
-	notes []string
+	std [3]*os.File
 }
 
 // RefusedError explains why a server is not restarted in place, and what to do instead.
@@ -245,9 +244,6 @@ func (a *Attach) spare() (*os.File, error) {
 	a.held = append(a.held, log)
 	return log, nil
 }
-
-// Notes returns further facts about the restart for the user, a sentence each.
-func (a *Attach) Notes() []string { return a.notes }
 
 // Launch returns the kept launch, to which a revert returns. It holds secrets.
 func (s *owned) Launch() *launcher.Launch { return s.kept }

@@ -53,12 +53,13 @@ func (n *notebook) Keep(l *launcher.Launch) (string, error) {
 	return name, nil
 }
 
-func (n *notebook) KeepFound(f *launcher.File) error {
+func (n *notebook) KeepFound(f *launcher.File) (string, error) {
 	found, err := f.Read()
 	if err != nil {
-		return err
+		return "", err
 	}
-	return os.WriteFile(filepath.Join(n.dir, "found"), found.Data, 0o600)
+	path := filepath.Join(n.dir, "found")
+	return path, os.WriteFile(path, found.Data, 0o600)
 }
 
 func (n *notebook) Dir() string { return n.dir }

@@ -108,6 +108,24 @@ func TestAnEditDuringAStartIsKept(t *testing.T) {
 	}
 }
 
+// TestARevertCopiesAnEdit that was made while a change is on trial, and names the copy.
+func TestARevertCopiesAnEdit(t *testing.T) {
+	t.Parallel()
+	a, n, at, path := configured(t)
+	mustApply(t, a, slots(4, 8))
+	const edit = "max-num-seqs: 5 # of somebody else\n"
+	must(t, os.WriteFile(path, []byte(edit), 0o644))
+	if got := a.Apply(t.Context(), slots(4, 16)); !strings.Contains(got.Err, "somebody else changed") {
+		t.Errorf("a change: %+v, want it refused", got)
+	}
+	mustApply(t, a, back())
+	copied := filepath.Join(n.dir, "found")
+	if kept, err := os.ReadFile(copied); err != nil || string(kept) != edit || stateOf(t, at).Config != configText {
+		t.Errorf("kept %q, %v, and the server reads %q", kept, err, stateOf(t, at).Config)
+	}
+	said(t, a.Notes(), "a copy of it is "+copied)
+}
+
 // TestARevertWritesAMissingConfigFile, as 'rooftop recover' does.
 func TestARevertWritesAMissingConfigFile(t *testing.T) {
 	t.Parallel()

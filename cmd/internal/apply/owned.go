@@ -49,6 +49,7 @@ type owned struct {
 	gone         error            // why no further change can be made
 	answers      answers          // answers of the kept launch
 	able         bool             // a launch answered a completion in this run
+	notes        []string         // facts about the restarts for the user, a sentence each
 	failing      time.Time        // of the first failed attempt to restore, since the kept launch last ran
 }
 
@@ -160,7 +161,7 @@ func (s *owned) check(ctx context.Context, target *launcher.Launch) error {
 		} else if err != nil {
 			return err
 		}
-		if !same {
+		if !same && target != s.kept { // a revert copies it first
 			return fmt.Errorf("somebody else changed %s after rooftop read it, so rooftop leaves it alone", current.Files[i].Path)
 		}
 	}
@@ -294,9 +295,16 @@ func (s *owned) keepEdit(f *launcher.File) error {
 	if err != nil || f.Fixed || slices.Equal(f.Data, have.Data) || written(s.kept) || written(s.runs) {
 		return nil //nolint:nilerr // it cannot be copied, and is replaced where that is possible
 	}
-	s.plan.report(fmt.Sprintf("copying %s to %s, because somebody else changed it", f.Path, s.plan.Journal.Dir()))
-	return s.plan.Journal.KeepFound(f)
+	s.plan.report(fmt.Sprintf("copying %s, because somebody else changed it", f.Path))
+	copied, err := s.plan.Journal.KeepFound(f)
+	if copied != "" {
+		s.notes = append(s.notes, fmt.Sprintf("somebody else changed %s during the run; a copy of it is %s", f.Path, copied))
+	}
+	return err
 }
+
+// Notes returns further facts about the restarts so far for the user, a sentence each.
+func (s *owned) Notes() []string { return s.notes }
 
 // await waits until the started process is ready.
 func (s *owned) await(ctx context.Context) error {

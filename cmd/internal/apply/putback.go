@@ -168,7 +168,10 @@ func (p persistent) Write(r journal.Record) error {
 	return nil
 }
 
-func (p persistent) KeepFound(f *launcher.File) error {
-	_ = p.Journal.KeepFound(f)
-	return nil
+func (p persistent) KeepFound(f *launcher.File) (string, error) {
+	path, err := p.Journal.KeepFound(f)
+	if err != nil {
+		return "", nil //nolint:nilerr // the server comes first
+	}
+	return path, nil
 }

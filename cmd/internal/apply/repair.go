@@ -308,7 +308,7 @@ func (l *Left) files(s *serverdir.Store, o *owned) error {
 			if !l.restoresFiles() {
 				continue
 			}
-			if err := s.KeepFound(f); err != nil {
+			if _, err := s.KeepFound(f); err != nil {
 				return err
 			}
 		}

@@ -43,8 +43,9 @@ type Pilot struct {
 	// beside starts a canary; nil if none are wanted.
 	beside func(context.Context, loop.StartCanary) (session.Canary, error)
 	// left describes what keeps running after rooftop ends, "" if nothing does.
-	left func() string
-	step *atomic.Value // the latest step of a change or a revert, a string; nil if none is known
+	left  func() string
+	noted int           // notes of the applier that were shown
+	step  *atomic.Value // the latest step of a change or a revert, a string; nil if none is known
 }
 
 // serverJournal is the journal of one server during a run: a [serverdir.Store].
@@ -314,7 +315,11 @@ func (p *Pilot) Report(w *cli.World, s *loop.Snapshot) error {
 		return nil
 	case p.dry:
 		return p.printSteps(w, s)
-	case p.left != nil && p.settled:
+	}
+	if len(p.changing) == 0 { // else the applier is in use
+		p.remarks(w)
+	}
+	if p.left != nil && p.settled {
 		if text := p.left(); text != "" {
 			w.Notef("%s", text)
 		}

@@ -62,12 +62,12 @@ type bookNoted struct {
 	state journal.State
 }
 
-func (b *bookNoted) Write(r journal.Record) error          { b.note("write " + string(r.Kind)); return nil }
-func (b *bookNoted) Keep(*launcher.Launch) (string, error) { return "", nil }
-func (b *bookNoted) KeepFound(*launcher.File) error        { return nil }
-func (b *bookNoted) Dir() string                           { return "" }
-func (b *bookNoted) Run() string                           { return "" }
-func (b *bookNoted) State() journal.State                  { return b.state }
+func (b *bookNoted) Write(r journal.Record) error             { b.note("write " + string(r.Kind)); return nil }
+func (b *bookNoted) Keep(*launcher.Launch) (string, error)    { return "", nil }
+func (b *bookNoted) KeepFound(*launcher.File) (string, error) { return "", nil }
+func (b *bookNoted) Dir() string                              { return "" }
+func (b *bookNoted) Run() string                              { return "" }
+func (b *bookNoted) State() journal.State                     { return b.state }
 func (b *bookNoted) Past() (serverdir.Past, error) {
 	return serverdir.Past{Repeats: []float64{0.04}}, nil
 }

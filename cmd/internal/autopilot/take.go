@@ -232,7 +232,7 @@ func (o *taking) takeRunning(ctx context.Context, w *cli.World, l *attach.Locato
 			}
 			if err == nil {
 				p.beside, p.longest, p.step = o.canary(applier), o.auto.longest(), o.step
-				remarks(w, applier)
+				p.remarks(w)
 				return p, nil
 			}
 			err = errors.Join(err, applier.Close())
@@ -254,12 +254,14 @@ func owner(p *proc.Server) *int {
 	return &around.UID
 }
 
-// remarks shows the notes of an applier, if it has any.
-func remarks(w *cli.World, applier apply.Applier) {
-	if h, ok := applier.(interface{ Notes() []string }); ok {
-		for _, note := range h.Notes() {
+// remarks shows the notes of the applier that were not shown yet, if it has any.
+func (p *Pilot) remarks(w *cli.World) {
+	if h, ok := p.applier.(interface{ Notes() []string }); ok {
+		notes := h.Notes()
+		for _, note := range notes[min(p.noted, len(notes)):] {
 			w.Notef("%s", note)
 		}
+		p.noted = len(notes)
 	}
 }
 
@@ -328,10 +330,10 @@ func (c *canary) Remove(ctx context.Context) error {
 // dryJournal is the journal of a dry run: nothing can be written, so nothing is done.
 type dryJournal struct{}
 
-func (dryJournal) Write(journal.Record) error            { return errors.New(errDry) }
-func (dryJournal) Keep(*launcher.Launch) (string, error) { return "", errors.New(errDry) }
-func (dryJournal) KeepFound(*launcher.File) error        { return errors.New(errDry) }
-func (dryJournal) Dir() string                           { return "the journal's directory" }
+func (dryJournal) Write(journal.Record) error               { return errors.New(errDry) }
+func (dryJournal) Keep(*launcher.Launch) (string, error)    { return "", errors.New(errDry) }
+func (dryJournal) KeepFound(*launcher.File) (string, error) { return "", errors.New(errDry) }
+func (dryJournal) Dir() string                              { return "the journal's directory" }
 
 // rehearse returns the pilot of a dry run, whose applier only describes its steps. The
 // server must already run.

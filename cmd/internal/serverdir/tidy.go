@@ -80,12 +80,13 @@ func (s *Store) Finish(r journal.Record) error {
 	return s.Tidy()
 }
 
-// KeepFound copies a file as it is now into the directory of the server.
-func (s *Store) KeepFound(f *launcher.File) error {
+// KeepFound copies a file as it is now into the directory of the server and returns the copy's path.
+func (s *Store) KeepFound(f *launcher.File) (string, error) {
 	found, err := f.Read()
 	if err != nil {
-		return err
+		return "", err
 	}
 	name := "found-" + strconv.Itoa(s.State().Seq) + "-" + plain(filepath.Base(f.Path))
-	return WriteFile(filepath.Join(s.dir, name), found.Data, 0o600)
+	path := filepath.Join(s.dir, name)
+	return path, WriteFile(path, found.Data, 0o600)
 }
