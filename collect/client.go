@@ -234,6 +234,14 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrRedirect) || errors.Is(err, ErrTarget)
 }
 
+// withheld is the key of contexts of WithoutToken.
+type withheld struct{}
+
+// WithoutToken returns a context whose requests carry no token, while it is unknown who answers them.
+func WithoutToken(ctx context.Context) context.Context {
+	return context.WithValue(ctx, withheld{}, true)
+}
+
 // once sends one request for a path of the server. For a redirect within the server it returns the
 // new path in next.
 func (c *Client) once(ctx context.Context, path, accept string, buf []byte) (body []byte, next string, err error) {
@@ -245,7 +253,8 @@ func (c *Client) once(ctx context.Context, path, accept string, buf []byte) (bod
 	req.Header.Set("Accept", accept)
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("User-Agent", c.userAgent)
-	if !c.token.IsZero() {
+	withToken := !c.token.IsZero() && ctx.Value(withheld{}) == nil
+	if withToken {
 		req.Header.Set("Authorization", "Bearer "+c.token.value)
 	}
 	resp, err := c.transport.RoundTrip(req)
@@ -260,7 +269,7 @@ func (c *Client) once(ctx context.Context, path, accept string, buf []byte) (bod
 		return buf, next, err
 	case resp.StatusCode != http.StatusOK:
 		drain(resp.Body)
-		return buf, "", &StatusError{URL: where, Code: resp.StatusCode, Hint: hint(resp.StatusCode, !c.token.IsZero())}
+		return buf, "", &StatusError{URL: where, Code: resp.StatusCode, Hint: hint(resp.StatusCode, withToken)}
 	case resp.ContentLength > c.maxBytes:
 		return buf, "", c.tooLarge(where)
 	}

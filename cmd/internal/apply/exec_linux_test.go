@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -456,6 +458,32 @@ func TestExecLosesItsPort(t *testing.T) {
 	}
 	if s := journal.Reduce(n.records); s.Settled() || len(s.Processes) != 0 {
 		t.Errorf("the journal says %v with processes %v, want a server that is to be put back", s.Stage, s.Processes)
+	}
+}
+
+// TestAStrangerGetsNoKey takes the port during a start, once the owner of the port was looked for and not found.
+func TestAStrangerGetsNoKey(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusOK, http.StatusUnauthorized} {
+		asked, keys := 0, 0
+		stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			if r.Header.Get("Authorization") != "" {
+				keys++
+			}
+			w.WriteHeader(status)
+		}))
+		defer stranger.Close()
+		taken := &takenError{pids: []int{os.Getpid()}}
+		err := Readiness{URL: stranger.URL, APIKey: "the-key-of-the-server"}.ready(t.Context(), nil, func() error {
+			if asked > 0 {
+				return taken
+			}
+			return nil
+		})
+		if !errors.Is(err, taken) || asked != 1 || keys > 0 {
+			t.Errorf("%d: %v after %d requests, %d of them with the key", status, err, asked, keys)
+		}
 	}
 }
 

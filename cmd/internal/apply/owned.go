@@ -324,9 +324,12 @@ func (s *owned) await(ctx context.Context) error {
 		if checked {
 			return nil
 		}
-		pids, _, _ := s.fs.Holders(s.at) // unreadable owners do not count as others
-		if len(pids) == 0 {
-			return nil
+		pids, listening, err := s.fs.Holders(s.at)
+		if listening && err == nil && len(pids) == 0 { // another user's, unless it is just ending
+			pids, listening, err = s.holders(s.at)
+		}
+		if !listening || err != nil {
+			return nil //nolint:nilerr // what cannot be listed does not count as another's
 		}
 		// The owner of a port does not change, so one check is enough.
 		checked = true

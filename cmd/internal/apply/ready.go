@@ -109,7 +109,14 @@ func (r Readiness) healthy(ctx context.Context, d *endpoints, watch func() error
 		if err := watch(); err != nil {
 			return err
 		}
-		_, last = d.health.Get(ctx, "/health", "*/*", nil)
+		// The token is for whom watch has seen to listen.
+		_, last = d.health.Get(collect.WithoutToken(ctx), "/health", "*/*", nil)
+		if lacksKey(last) {
+			if err := watch(); err != nil {
+				return err
+			}
+			_, last = d.health.Get(ctx, "/health", "*/*", nil)
+		}
 		if last == nil {
 			return watch()
 		}
@@ -188,6 +195,12 @@ func (d *endpoints) complete(ctx context.Context) error {
 
 // HTTP statuses.
 const unauthorized, forbidden, notImplemented = 401, 403, 501
+
+// lacksKey reports whether an answer to a request demands a key.
+func lacksKey(err error) bool {
+	status := new(collect.StatusError)
+	return errors.As(err, &status) && (status.Code == unauthorized || status.Code == forbidden)
+}
 
 // able returns why a healthy server that was not changed yet does not answer the completion that judges each
 // start, and what to do about it. Such a server would count as failed after any change.

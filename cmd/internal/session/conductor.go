@@ -196,6 +196,7 @@ func (c *conductor) result(ctx context.Context, r result) {
 	switch {
 	case r.applied != nil:
 		c.change = nil
+		c.watch.stranger.Store(r.applied.Err != "" && !r.applied.Back && !r.applied.Untouched)
 		c.step(ctx, *r.applied)
 	case r.canary != nil:
 		if _, ended := r.canary.(loop.CanaryEnded); ended {

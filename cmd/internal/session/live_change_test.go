@@ -1,9 +1,12 @@
 package session
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -11,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
@@ -95,4 +99,63 @@ func TestLiveAChangeWithoutHands(t *testing.T) {
 			t.Errorf("heard %q, want %q", scripted.events(), want)
 		}
 	})
+}
+
+// keyed requests each page with a key, from a listener that notes whether it came.
+type keyed struct {
+	*server
+	client *collect.Client
+	keys   atomic.Int32 // requests with the key
+}
+
+func newKeyed(t *testing.T) *keyed {
+	t.Helper()
+	k := &keyed{server: newServer()}
+	target, err := collect.ParseTarget("http://127.0.0.1:8000")
+	must(t, err)
+	token, err := collect.NewSecret("the-key-of-the-server")
+	must(t, err)
+	k.client, err = collect.NewClient(collect.Options{Target: target, Token: token, Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			if r, err := http.ReadRequest(bufio.NewReader(theirs)); err == nil && r.Header.Get("Authorization") != "" {
+				k.keys.Add(1)
+			}
+			_, _ = theirs.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"))
+		}()
+		return ours, nil
+	}})
+	must(t, err)
+	return k
+}
+
+func (k *keyed) Page(ctx context.Context, buf []byte) ([]byte, error) {
+	if _, err := k.client.Get(ctx, "/metrics", "*/*", nil); err != nil {
+		return nil, err
+	}
+	return k.server.Page(ctx, buf)
+}
+
+// TestLiveARestartGetsNoKey: while rooftop restarts a server, and after it failed to, another process may answer.
+func TestLiveARestartGetsNoKey(t *testing.T) {
+	for _, failed := range []loop.Applied{{}, {Err: "it did not start", Back: true}, {Err: "its port is taken"}} {
+		synctest.Test(t, func(t *testing.T) {
+			pages := newKeyed(t)
+			defer pages.client.Close()
+			var before, during int32
+			s := &Server{Pages: pages, Apply: func(context.Context, loop.Apply) loop.Applied {
+				time.Sleep(time.Second) // a request may be under way
+				before = pages.keys.Load()
+				time.Sleep(10 * time.Second)
+				during = pages.keys.Load() - before
+				return failed
+			}}
+			must(t, live(t, &script{answer: applies}, LivePlan{Attach: finds(s)}, 30*time.Second, nil))
+			after, known := pages.keys.Load()-before-during, failed.Err == "" || failed.Back
+			if during > 0 || (after > 0) != known || pages.asked.Load() < 100 {
+				t.Errorf("%+v: %d requests with the key before, %d during, %d after", failed, before, during, after)
+			}
+		})
+	}
 }

@@ -3,8 +3,10 @@ package session
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine"
 )
@@ -65,6 +67,8 @@ type poller struct {
 	// pause receives true to pause polling and false to resume; nil if it is never paused.
 	pause  <-chan bool
 	paused bool // at the start
+	// stranger is true while another process may answer, which gets no token; nil if none may.
+	stranger *atomic.Bool
 
 	interval time.Duration
 	pacer    enginepage.Pacer
@@ -166,6 +170,9 @@ func (p *poller) pace(poll *Poll) {
 // poll reads the page and the GPUs concurrently. The page gets the time at which it was complete; a
 // GPU reading has its own time, because an exporter's page may be seconds old.
 func (p *poller) poll(ctx context.Context, tick time.Duration) *Poll {
+	if p.stranger != nil && p.stranger.Load() {
+		ctx = collect.WithoutToken(ctx)
+	}
 	poll := &Poll{T: tick}
 	gpu := make(chan struct{})
 	go func() {

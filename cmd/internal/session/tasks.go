@@ -140,6 +140,7 @@ func (c *conductor) apply(ctx context.Context, a loop.Apply) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.plan.ApplyWithin)
 	change, server := &change{cancel: cancel, revert: a.Revert, done: make(chan struct{})}, c.watch.server
 	c.change = change
+	c.watch.stranger.Store(true)
 	c.tasks.Go(func() {
 		defer cancel()
 		var r loop.Applied

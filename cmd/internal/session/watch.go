@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -30,6 +31,7 @@ type watch struct {
 	observed chan loop.Observed
 	remarks  chan loop.Noted // sentences for the journal
 	pauses   [2]chan bool    // for poll and observe
+	stranger atomic.Bool     // another process may answer, during a restart
 }
 
 // polled is one poll, as read and as parsed for the engine.
@@ -62,7 +64,7 @@ func newWatch(ctx context.Context, s *Server, clock func() time.Duration, began 
 func (w *watch) poll(ctx context.Context, clock func() time.Duration, began time.Duration, paused bool) {
 	p := poller{
 		pages: w.server.Pages, health: w.server.Health, gpus: w.server.GPUs, clock: clock, began: began,
-		deadline: pageWithin, backOff: true, pause: w.pauses[0], paused: paused,
+		deadline: pageWithin, backOff: true, pause: w.pauses[0], paused: paused, stranger: &w.stranger,
 	}
 	p.onSuspend = func(d time.Duration) {
 		w.remark(fmt.Sprintf("rooftop was not running for %v: it was stopped, or its machine was suspended", d.Round(time.Second)))
