@@ -121,7 +121,7 @@ func NewAttach(found *proc.Server, plan Plan) (*Attach, error) {
 	// Its session may contain other programs of whoever started it.
 	p.session, p.group = false, false
 	h.alive(p)
-	a := &Attach{owned: owned{host: h, mode: "attach", plan: plan, at: found.Addr, kept: l, runs: l, process: p, wary: true}}
+	a := &Attach{owned: owned{host: h, mode: "attach", plan: plan, at: found.Addr, programs: programs(l), kept: l, runs: l, process: p, wary: true}}
 	if a.plan.Ready.URL == "" {
 		if a.plan.Ready.URL, _, err = addressOf(l); err != nil {
 			return nil, err

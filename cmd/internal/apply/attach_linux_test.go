@@ -427,6 +427,22 @@ func TestNewAttachRefuses(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+	for how, replace := range map[string]func(path string) error{
+		"program replaced in mid-run": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, []byte("#!/bin/false\n"), 0o755))
+		},
+		"program removed in mid-run": os.Remove,
+	} {
+		t.Run(how, func(t *testing.T) {
+			s := begun(t, usual(t, "--max-num-seqs", "4"))
+			a := attached(t, s.at, newNotebook(t))
+			before, path := stateOf(t, s.at).PID, a.kept.Argv[0]
+			must(t, replace(path))
+			if got := a.Apply(t.Context(), slots(4, 8)); !got.Untouched || !got.Back || !strings.Contains(got.Err, path+" was replaced or removed") || stateOf(t, s.at).PID != before {
+				t.Errorf("%+v by process %d, want %d untouched", got, stateOf(t, s.at).PID, before)
+			}
+		})
+	}
 	t.Run("confined", func(t *testing.T) {
 		l := usual(t)
 		var s *elsewhere

@@ -46,7 +46,7 @@ func NewExec(argv []string, plan Plan) (*Exec, error) {
 	if err := h.rehearse(context.Background(), l); err != nil {
 		return nil, fmt.Errorf("the command cannot be started: %w", err)
 	}
-	e := &Exec{owned{host: h, mode: "exec", plan: plan, at: at, kept: l}}
+	e := &Exec{owned{host: h, mode: "exec", plan: plan, at: at, programs: programs(l), kept: l}}
 	e.std = e.streams
 	return e, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"os/exec"
 	"slices"
 	"time"
 
@@ -26,11 +27,12 @@ type owned struct {
 	plan Plan
 	at   netip.AddrPort // where the server listens; the unspecified IPv6 address if unknown
 
-	kept     *launcher.Launch // launch to which a revert returns
-	keptName string           // file name of kept
-	runs     *launcher.Launch // launch of process; nil before the first start
-	runsName string           // file name of runs
-	process  *process         // nil if no process is known to run
+	programs map[string]os.FileInfo // what a start executes, by path, as it was found
+	kept     *launcher.Launch       // launch to which a revert returns
+	keptName string                 // file name of kept
+	runs     *launcher.Launch       // launch of process; nil before the first start
+	runsName string                 // file name of runs
+	process  *process               // nil if no process is known to run
 	changes  []engine.Change
 	starting bool // process was started and has not become ready
 
@@ -165,6 +167,13 @@ func (s *owned) check(ctx context.Context, target *launcher.Launch) error {
 			return fmt.Errorf("somebody else changed %s after rooftop read it, so rooftop leaves it alone", current.Files[i].Path)
 		}
 	}
+	if target != s.kept {
+		for path, was := range s.programs {
+			if now := regular(s.kept, path); now == nil || !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()) {
+				return fmt.Errorf("%s was replaced or removed since rooftop read it, so a restart would run another program: restart the server yourself first", path)
+			}
+		}
+	}
 	err := s.rehearse(ctx, target)
 	if target == s.kept && err != nil { // a revert
 		err = s.persevere(ctx, func() error { return s.rehearse(ctx, target) })
@@ -179,6 +188,34 @@ func (s *owned) check(ctx context.Context, target *launcher.Launch) error {
 		return errors.New("it was canceled")
 	}
 	return err
+}
+
+// programs returns the files that a start executes, by path: the program, and the script of an interpreter.
+func programs(l *launcher.Launch) map[string]os.FileInfo {
+	words := append([]string{l.Exe}, l.Argv[:min(2, len(l.Argv))]...)
+	if path, err := exec.LookPath(l.Argv[0]); err == nil {
+		words[1] = path
+	}
+	found := map[string]os.FileInfo{}
+	for _, path := range words {
+		path = absolute(l.Cwd, path)
+		if info := regular(l, path); info != nil {
+			found[path] = info
+		}
+	}
+	return found
+}
+
+// regular returns a regular file, seen with the rights of the server; nil if there is none.
+func regular(l *launcher.Launch, path string) (info os.FileInfo) {
+	_ = l.User().Do(func() (err error) {
+		info, err = os.Stat(path)
+		return err
+	})
+	if info != nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	return info
 }
 
 // intend records the change before it is made and returns the file name of its launch.
