@@ -101,6 +101,28 @@ echo "unexpected"; exit 1
 	}
 }
 
+// TestTheLogOfTheProgramIsBounded to its end, and to one run.
+func TestTheLogOfTheProgramIsBounded(t *testing.T) {
+	t.Parallel()
+	h, n, _ := hooked(t, `head -c 40000000 /dev/zero | tr '\0' '\n'; sleep 0.5; echo "the last line"`)
+	path := filepath.Join(n.dir, hookLog)
+	must(t, os.WriteFile(path, []byte("of an earlier run\n"), 0o600))
+	mustApply(t, h, slots(4, 8))
+	log, err := os.ReadFile(path)
+	must(t, err)
+	if len(log) > maxHookLog || !strings.Contains(string(log), "rooftop dropped what came before") || !strings.HasSuffix(string(log), "the last line\n") {
+		t.Errorf("%d bytes from %.80q", len(log), log)
+	}
+	h, _, _ = hooked(t, `echo "$ROOFTOP_REVERT"`)
+	path = filepath.Join(h.plan.Journal.Dir(), hookLog)
+	must(t, os.WriteFile(path, []byte("of an earlier run\n"), 0o600))
+	mustApply(t, h, slots(4, 8))
+	mustApply(t, h, back())
+	if log, err := os.ReadFile(path); err != nil || string(log) != "0\n1\n" {
+		t.Errorf("%q, %v, want what this run wrote", log, err)
+	}
+}
+
 // TestTheProgramHasNoTerminal: in a group of rooftop's session, one that asks for a password is stopped by the kernel,
 // and SIGTERM does not end it either.
 func TestTheProgramHasNoTerminal(t *testing.T) {

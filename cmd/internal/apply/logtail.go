@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 )
@@ -32,6 +33,43 @@ func openServerLog(dir string) (*os.File, error) {
 type logTail struct {
 	file *os.File // the log
 	from int64    // size of the file at the start
+}
+
+// limitLog drops all but the end of a log whenever it exceeds maxHookLog, until the returned function is called.
+func limitLog(log *os.File) (stop func()) {
+	shorten := func() {
+		info, err := log.Stat()
+		if err != nil || info.Size() <= maxHookLog {
+			return
+		}
+		end := (&logTail{file: log}).read()
+		// What is written after the read is lost, so a busy program is given time.
+		if now, err := log.Stat(); err != nil || now.Size() != info.Size() && now.Size() < 8*maxHookLog {
+			return
+		}
+		if log.Truncate(0) == nil {
+			_, _ = log.Write(append(fmt.Appendf(nil, "rooftop dropped what came before, because this file exceeded %d MiB\n", maxHookLog>>20), end...))
+		}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(hookLogPoll)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				shorten()
+				return
+			case <-tick.C:
+				shorten()
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
 }
 
 // tailOf returns a logTail that begins at the current end of a file; nil if f is nil or not

@@ -42,7 +42,9 @@ func NewHook(name string, plan Plan) (*Managed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newManaged(newUserProgram(l, plan.Journal.Dir(), plan.Ready.within(), plan.Grace), plan), nil
+	p := newUserProgram(l, plan.Journal.Dir(), plan.Ready.within(), plan.Grace)
+	p.fresh = true
+	return newManaged(p, plan), nil
 }
 
 // newManaged returns a Managed for a server that a manager restarts. It touches nothing.

@@ -21,8 +21,14 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// hookLog is the file, in the server's directory, for the output of the user's program.
+// hookLog is the file, in the server's directory, for the output of the user's program in one run.
 const hookLog = "apply-cmd.log"
+
+// Limits of hookLog. The program writes it itself: what it starts in the background may outlive a pipe.
+const (
+	maxHookLog  = 16 << 20
+	hookLogPoll = 50 * time.Millisecond
+)
 
 // Untouched is the exit code with which the user's program reports that it could not make
 // the change and touched nothing. Exit code 0 means that the server was restarted with the
@@ -62,6 +68,7 @@ func variables(c *manager.Change) []string {
 type userProgram struct {
 	launch *launcher.Launch
 	dir    string        // of its log
+	fresh  bool          // its log begins anew with the next call
 	within time.Duration // for a call
 	grace  time.Duration // from SIGTERM to SIGKILL
 }
@@ -70,7 +77,7 @@ func newUserProgram(l *launcher.Launch, dir string, within, grace time.Duration)
 	if grace <= 0 {
 		grace = Grace
 	}
-	return &userProgram{l, dir, within, grace}
+	return &userProgram{launch: l, dir: dir, within: within, grace: grace}
 }
 
 func (p *userProgram) Mode() string                { return serverdir.ModeHook }
@@ -144,7 +151,12 @@ func (p *userProgram) Make(ctx context.Context, c *manager.Change) error {
 		return fmt.Errorf("the program's log: %w", err)
 	}
 	defer log.Close()
+	if p.fresh {
+		_ = log.Truncate(0)
+		p.fresh = false
+	}
 	tail := tailOf(log)
+	defer limitLog(log)()
 	limited, cancel := context.WithTimeoutCause(ctx, p.within, fmt.Errorf("it did not end within %v", p.within))
 	defer cancel()
 	cmd := exec.CommandContext(limited, p.launch.Argv[0], p.launch.Argv[1:]...)
