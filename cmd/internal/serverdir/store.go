@@ -52,6 +52,9 @@ type Store struct {
 	state journal.State
 	doubt *UnreadError // why it is unknown what should run, nil if it is known
 	err   error        // why nothing more can be written
+	// actual is the state with the records that could not be written, nil without any. lost is why.
+	actual *journal.State
+	lost   error
 	// launches has what Keep stored, by file name.
 	launches map[string][]byte
 }
@@ -352,10 +355,24 @@ func (s *Store) Write(r journal.Record) error {
 }
 
 func (s *Store) write(r journal.Record) error {
+	r.Schema, r.Seq, r.Time, r.Run = journal.Schema, s.state.Seq+1, s.now().UTC(), s.run
+	err := s.record(r)
+	if err != nil {
+		s.lost = err
+		if s.actual == nil {
+			s.actual = new(s.state)
+		}
+	}
+	if s.actual != nil {
+		s.actual.Add(r)
+	}
+	return err
+}
+
+func (s *Store) record(r journal.Record) error {
 	if s.err != nil {
 		return s.err
 	}
-	r.Schema, r.Seq, r.Time, r.Run = journal.Schema, s.state.Seq+1, s.now().UTC(), s.run
 	if r.Kind == journal.Begin && r.Version == "" {
 		r.Version = s.version
 	}
@@ -407,6 +424,9 @@ func (s *Store) End(exit int, why string) error {
 		return nil // the run never began
 	}
 	if !s.state.Settled() {
+		if s.actual != nil && s.actual.Settled() {
+			return fmt.Errorf("the server runs what is kept, and %w; 'rooftop recover' ends the run", s.lost)
+		}
 		return fmt.Errorf("the server does not run its kept launch: 'rooftop recover' restores it")
 	}
 	if err := s.write(journal.Record{Kind: journal.End, Text: why, Exit: &exit}); err != nil {

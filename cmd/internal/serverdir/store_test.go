@@ -262,6 +262,27 @@ func TestAWriteThatFailsSaysNothingOfTheServer(t *testing.T) {
 	}
 }
 
+// TestARestoreWithoutAJournal ends with what is true of the server, if no record of it could be written.
+func TestARestoreWithoutAJournal(t *testing.T) {
+	for kind, want := range map[journal.Kind]string{
+		journal.Reverted: "the server runs what is kept, and the journal cannot be written in ",
+		journal.Stopped:  "the server does not run its kept launch: 'rooftop recover' restores it",
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			s := open(t, t.TempDir(), server(t))
+			trial := journal.Record{Kind: journal.Intent, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}}
+			write(t, s, journal.Record{Kind: journal.Begin}, trial, journal.Record{Kind: journal.Ready})
+			must(t, s.file.Close())
+			if err := s.Write(journal.Record{Kind: kind}); err == nil {
+				t.Fatal("written to a closed file")
+			}
+			if err := s.End(0, ""); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
+	}
+}
+
 // TestNothingIsWrittenInAUsersHome by root, which may have it of sudo, nor read by it.
 func TestNothingIsWrittenInAUsersHome(t *testing.T) {
 	if os.Geteuid() != 0 {
