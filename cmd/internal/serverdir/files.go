@@ -67,7 +67,7 @@ func (s *Store) Keep(l *launcher.Launch) (string, error) {
 		s.launches = map[string][]byte{}
 	}
 	s.launches[name] = data
-	if have, err := os.ReadFile(path); err == nil && string(have) == string(data) {
+	if have, err := read(path); err == nil && string(have) == string(data) {
 		return name, nil
 	}
 	if err := s.withReserve(func() error { return WriteFile(path, data, 0o600) }); err != nil {
@@ -142,7 +142,7 @@ func ReadLaunch(dir, name string) (*launcher.Launch, error) {
 	if !IsLaunch(name) || filepath.Base(name) != name {
 		return nil, fmt.Errorf("%q is not a launch file of a journal", name)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, name))
+	data, err := read(filepath.Join(dir, name))
 	if err != nil {
 		return nil, fmt.Errorf("launch: %w", err)
 	}

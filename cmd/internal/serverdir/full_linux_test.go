@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -76,5 +77,40 @@ func TestReadOnlyStateDirectory(t *testing.T) {
 	// What cannot be written can still be looked at.
 	if list, err := Unread(filepath.Join(dir, "servers")); err != nil || len(list) != 0 {
 		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// TestWhatDoesNotEndIsNotRead: a FIFO and a device in place of the files of a server.
+func TestWhatDoesNotEndIsNotRead(t *testing.T) {
+	for _, name := range []string{journalName, earlierName, identityName, launchPrefix + "0.json", lockName} {
+		for how, put := range map[string]func(path string) error{
+			"FIFO":   func(path string) error { return unix.Mkfifo(path, 0o600) },
+			"device": func(path string) error { return os.Symlink("/dev/zero", path) },
+		} {
+			dir := t.TempDir()
+			must(t, writeIdentity(dir, server(t)))
+			path := filepath.Join(dir, name)
+			_ = os.Remove(path)
+			must(t, put(path))
+			done := make(chan error)
+			go func() {
+				_, launch := ReadLaunch(dir, name)
+				_, doubt, err := ReadState(dir)
+				s, open := OpenUnfinished(dir, "")
+				if open == nil {
+					open = s.Release()
+				}
+				_, _, _ = readShort(path), Knows(dir, journal.Process{}), doubt
+				done <- errors.Join(launch, err, open)
+			}()
+			select {
+			case err := <-done:
+				if name != lockName && (err == nil || !strings.Contains(err.Error(), path+" is not a regular file")) {
+					t.Errorf("%s in place of %s: %v", how, name, err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatalf("%s in place of %s: it hangs", how, name)
+			}
+		}
 	}
 }

@@ -189,7 +189,7 @@ func writeIdentity(dir string, id Identity) error {
 		return err
 	}
 	path := filepath.Join(dir, identityName)
-	if have, err := os.ReadFile(path); err == nil && string(have) == string(data)+"\n" {
+	if have, err := read(path); err == nil && string(have) == string(data)+"\n" {
 		return nil
 	}
 	return WriteFile(path, append(data, '\n'), 0o600)
@@ -198,7 +198,7 @@ func writeIdentity(dir string, id Identity) error {
 // ReadIdentity reads the identity of the server of a directory.
 func ReadIdentity(dir string) (Identity, error) {
 	var id Identity
-	data, err := os.ReadFile(filepath.Join(dir, identityName))
+	data, err := read(filepath.Join(dir, identityName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return id, fmt.Errorf("%s is not the directory of a server: it has no %s", dir, identityName)
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 )
 
 // HeldError means that another rooftop is tuning the server.
@@ -138,7 +140,7 @@ func parseHolder(card string) *HeldError {
 }
 
 func readShort(path string) string {
-	f, err := os.Open(path)
+	f, err := launcher.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return ""
 	}

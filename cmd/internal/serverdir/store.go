@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
@@ -191,12 +192,12 @@ func (s *Store) open() error {
 
 func (s *Store) load() error {
 	path := filepath.Join(s.dir, journalName)
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := launcher.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	s.file = file
-	data, err := os.ReadFile(path)
+	data, err := read(path)
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,14 @@ package serverdir
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
@@ -122,9 +124,19 @@ func Knows(dir string, p journal.Process) bool {
 	return false
 }
 
+// read reads a file of the directory. Only a regular one ends, so it refuses any other.
+func read(path string) ([]byte, error) {
+	file, err := launcher.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(file)
+}
+
 // readFile reads one file of a journal; a missing file counts as empty.
 func readFile(dir, name string) (journal.File, error) {
-	data, err := os.ReadFile(filepath.Join(dir, name))
+	data, err := read(filepath.Join(dir, name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return journal.File{}, err
 	}
