@@ -126,6 +126,18 @@ func TestARevertCopiesAnEdit(t *testing.T) {
 	said(t, a.Notes(), "a copy of it is "+copied)
 }
 
+// TestARevertKeepsTheModeOfAConfigFile that somebody closed to others while a change was on trial.
+func TestARevertKeepsTheModeOfAConfigFile(t *testing.T) {
+	t.Parallel()
+	a, _, at, path := configured(t)
+	mustApply(t, a, slots(4, 8))
+	must(t, os.Chmod(path, 0o600))
+	mustApply(t, a, back())
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 || stateOf(t, at).Config != configText {
+		t.Errorf("mode %v, %v, with %q", info.Mode(), err, stateOf(t, at).Config)
+	}
+}
+
 // TestARevertWritesAMissingConfigFile, as 'rooftop recover' does.
 func TestARevertWritesAMissingConfigFile(t *testing.T) {
 	t.Parallel()

@@ -124,7 +124,7 @@ func (f *File) Stage() error {
 	}
 	return f.user().Do(func() error {
 		target := f.target()
-		if have, err := ReadFile(target); err == nil && f.Equal(&have) {
+		if f.found(target) {
 			return nil
 		}
 		return f.writeTo(StagedPath(target))
@@ -153,6 +153,16 @@ func (l *Launch) Unstage() {
 	}
 }
 
+// found reports whether the file on the disk is f. rooftop never changes a mode, so that of the file on the
+// disk is what its owner wants, and f takes it.
+func (f *File) found(path string) bool {
+	have, err := ReadFile(path)
+	if err == nil && have.UID == f.UID {
+		f.Mode = have.Mode
+	}
+	return err == nil && f.Equal(&have)
+}
+
 // Replace replaces the file on the disk atomically, with its bytes, mode and owner. It
 // follows links, and replaces a link to where nothing can be written. It sets the modification
 // time only if that is not zero. It leaves a fixed file alone.
@@ -172,7 +182,7 @@ func (f *File) Replace() error {
 
 func (f *File) replaceAt(path string) error {
 	temp := StagedPath(path)
-	if have, err := ReadFile(path); err == nil && f.Equal(&have) {
+	if f.found(path) {
 		if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
