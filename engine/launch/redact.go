@@ -167,9 +167,10 @@ func hideFlag(name, value string) string {
 }
 
 var (
-	userinfo   = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@"']+@`)
-	query      = regexp.MustCompile(`(?i)([?&][^=&\s]*(?:key|token|secret|passw|credential|signature|sig)[^=&\s]*=)[^&\s"']+`)
+	userinfo   = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^/\s"'@:]+:[^\s"'?]*|[^/\s"']+)@`) // a password may have / and @
+	query      = regexp.MustCompile(`(?i)([?&](?:[^=&\s]*(?:key|token|secret|passw|credential|signature|sig)[^=&\s]*|(?:[^=&\s]*[_.-])?(?:auth|authorization|pass|pwd))=)[^&\s"']+`)
 	assignment = regexp.MustCompile(`(?i)\b([a-z0-9_-]*(?:api[_-]?key|token|secret|passw(?:or)?d|credentials?|access[_-]?key)\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s;&|'"]+)`)
+	header     = regexp.MustCompile(`(?i)\b((?:authorization|cookie)\s*:\s*)(?:[a-z]+\s+)?[^\s"']+`)
 	bearer     = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[a-z0-9._~+/=-]{6,}`)
 	shape      = regexp.MustCompile(`\b(hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{16,})`)
 )
@@ -190,6 +191,7 @@ func hideInValue(s string) string {
 func hideShapes(s string) string {
 	s = userinfo.ReplaceAllString(s, "${1}"+Redacted+"@")
 	s = query.ReplaceAllString(s, "${1}"+Redacted)
+	s = header.ReplaceAllString(s, "${1}"+Redacted)
 	s = bearer.ReplaceAllString(s, "${1} "+Redacted)
 	return shape.ReplaceAllString(s, Redacted)
 }
@@ -261,8 +263,11 @@ func secretName(name, value string) bool {
 			}
 		}
 	}
-	return false
+	return len(parts) > 0 && slices.Contains(lastWords, parts[len(parts)-1]) && name != "PWD" // the working directory
 }
+
+// lastWords are names, or last words of names, of secrets.
+var lastWords = []string{"auth", "authorization", "pass", "pwd", "cookie", "cookies"}
 
 // counted are words after "token" that show that the token is not a secret.
 var counted = []string{"threshold", "id", "ids", "count", "limit", "budget", "len", "per"}
@@ -283,7 +288,7 @@ func secretVariable(name string) bool {
 			return true
 		}
 	}
-	return false
+	return len(parts) > 1 && slices.Contains(lastWords, strings.ToLower(parts[len(parts)-1])) || upper == "COOKIE"
 }
 
 // RedactVariable returns the value of an environment variable for display: [Redacted] for a

@@ -27,6 +27,13 @@ func TestRedacts(t *testing.T) {
 		{"JSON behind an equals sign", `vllm serve M --additional-config={"token":"zzz"}`, "", nil, `vllm serve M '--additional-config={"token":"[redacted]"}'`},
 		{"sub-key", "vllm serve M --kv-transfer-config.password=zzz --additional-config.auth_token zzz", "", nil, "vllm serve M --kv-transfer-config.password=[redacted] --additional-config.auth_token [redacted]"},
 		{"user part of a URL", "vllm serve s3://key:secret@bucket/m --otlp-traces-endpoint http://u:p@h:4317?token=zz", "", nil, "vllm serve s3://[redacted]@bucket/m --otlp-traces-endpoint 'http://[redacted]@h:4317?token=[redacted]'"},
+		{"password with delimiters of a URL", "vllm serve M --a http://u:pa/ss@h --b http://u:p@ss@h:1/x --c http://h:8000/v1 --d http://h:1/v?q=a@b", "", nil,
+			"vllm serve M --a http://[redacted]@h --b http://[redacted]@h:1/x --c http://h:8000/v1 --d 'http://h:1/v?q=a@b'"},
+		{"short names", `vllm serve M --a {"auth":"x","pass":"y","pwd":"z","pass_config":"w"} --b http://h/?auth=x&db_pwd=y&author=z --db-pass q`, "", nil,
+			`vllm serve M --a '{"auth":"[redacted]","pass":"[redacted]","pass_config":"w","pwd":"[redacted]"}' --b 'http://h/?auth=[redacted]&db_pwd=[redacted]&author=z' --db-pass [redacted]`},
+		{"headers", "vllm serve M --a Authorization:·x --b Authorization:·Token·x --c Cookie:·x=y", "", nil,
+			"vllm serve M --a 'Authorization: [redacted]' --b 'Authorization: [redacted]' --c 'Cookie: [redacted]'"},
+		{"short variables", "env DB_PASS=x REDIS_PWD=y COOKIE=z PWD=/srv vllm serve M", "", nil, "env DB_PASS=[redacted] REDIS_PWD=[redacted] COOKIE=[redacted] PWD=/srv vllm serve M"},
 		{"variables on the line", "env HF_TOKEN=zz VLLM_API_KEY=yy vllm serve M", "", nil, "env HF_TOKEN=[redacted] VLLM_API_KEY=[redacted] vllm serve M"},
 		{"container variables", "docker run -e HF_TOKEN=zz --env=VLLM_API_KEY=yy -eAWS_SECRET_ACCESS_KEY=xx --env A=1 vllm/vllm-openai:latest --model M", "", nil,
 			"docker run -e HF_TOKEN=[redacted] --env=VLLM_API_KEY=[redacted] -eAWS_SECRET_ACCESS_KEY=[redacted] --env A=1 vllm/vllm-openai:latest --model M"},
@@ -92,12 +99,12 @@ func TestNoFormatShowsASecret(t *testing.T) {
 }
 
 func TestSecretVariable(t *testing.T) {
-	for _, name := range []string{"VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "GOOGLE_APPLICATION_CREDENTIALS", "OPENAI_API_KEYS", "BASIC_AUTH"} {
+	for _, name := range []string{"VLLM_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "GOOGLE_APPLICATION_CREDENTIALS", "OPENAI_API_KEYS", "BASIC_AUTH", "DB_PASS", "REDIS_PWD", "COOKIE", "SESSION_COOKIE"} {
 		if !secretVariable(name) {
 			t.Errorf("%s is taken for no secret", name)
 		}
 	}
-	for _, name := range []string{"VLLM_USE_V1", "CUDA_VISIBLE_DEVICES", "VLLM_MAX_TOKENS_PER_EXPERT_FP4_MOE", "VLLM_SHARED_EXPERTS_STREAM_TOKEN_THRESHOLD", "HF_HOME", "VLLM_CPU_KVCACHE_SPACE"} {
+	for _, name := range []string{"VLLM_USE_V1", "CUDA_VISIBLE_DEVICES", "VLLM_MAX_TOKENS_PER_EXPERT_FP4_MOE", "VLLM_SHARED_EXPERTS_STREAM_TOKEN_THRESHOLD", "HF_HOME", "VLLM_CPU_KVCACHE_SPACE", "PWD", "OLDPWD"} {
 		if secretVariable(name) {
 			t.Errorf("%s is taken for a secret", name)
 		}
