@@ -349,10 +349,10 @@ func runNotes(r *Run) []string {
 		out = append(out, "light load: no window passes the documented gate (KV above 30 % or GPU above 20 %); the figures are over those in which tokens moved")
 	}
 	if refused := a.Rate[CounterAdmissionRejections]; refused.Or(0) > 0 {
-		out = append(out, fmt.Sprintf("the server refused %.2g requests a second by its admission limits (--max-num-queued-reqs, --max-num-queued-tokens): the queue on the page is shorter than the demand", refused.V))
+		out = append(out, fmt.Sprintf("the server refused %s requests a second by its admission limits (--max-num-queued-reqs, --max-num-queued-tokens): the queue on the page is shorter than the demand", figure.Count(refused.V)))
 	}
 	if failing := a.Rate[CounterHTTP5xx]; failing.Or(0) > 0 {
-		out = append(out, fmt.Sprintf("the server answered %.2g requests a second with a 5xx error", failing.V))
+		out = append(out, fmt.Sprintf("the server answered %s requests a second with a 5xx error", figure.Count(failing.V)))
 	}
 	if r.HungBefore > 0 && !mostlyHung(r) {
 		out = append(out, "the engine was hung for at least "+figure.Elapsed(r.HungBefore)+" of the run, and went on; the server's log may say why")

@@ -293,6 +293,7 @@ func TestRequestNotes(t *testing.T) {
 		{"streams that are counted as they begin", 20, 18, 0, tokens, ""},
 		{"clients leave", 20, 5, 0, tokens, "clients left 7.5 of 10 requests a second"},
 		{"half are invalid", 20, 20, 20, tokens, "refused 10 of 20 requests a second as invalid"},
+		{"many are refused", 20, 20, 0, tokens, "refused 100 requests a second by its admission limits"},
 		{"embeddings", 20, 20, 0, 0, "no request generates a token"},
 	} {
 		w := busy(3)
@@ -300,6 +301,9 @@ func TestRequestNotes(t *testing.T) {
 			d := &w[i].Delta
 			d[CounterHTTP2xx], d[CounterRequestSuccess], d[CounterHTTP4xx] = stat.Some(c.answered), stat.Some(c.finished), stat.Some(c.invalid)
 			r := &w[i].Rate
+			if c.name == "many are refused" {
+				r[CounterAdmissionRejections] = stat.Some(100)
+			}
 			r[CounterPromptTokens], r[CounterGenerationTokens], r[CounterRequestSuccess] = stat.Some(tokens), stat.Some(c.output), stat.Some(c.finished/2)
 		}
 		d := Diagnose(Request{Windows: w})

@@ -114,14 +114,17 @@ func (a *applying) notApplied(in Applied) {
 	a.wentDown = !revert && !in.Untouched
 	a.auto.noteFailure(&in)
 	switch {
-	case a.plan.Auto && revert:
-		if !in.Back {
-			a.alterLatest(func(it *Iteration) {
-				if it.End != IterationBroken {
-					it.End, it.Failure = IterationBroken, "it was not reverted: "+in.Err
-				}
-			})
+	case a.plan.Auto && revert && in.Back:
+		if !a.auto.exit.set {
+			a.auto.exit = exit{set: true, code: exitError, reason: a.keptName() + " runs again, but its revert went wrong at first: " + in.Err}
 		}
+		a.endsHere()
+	case a.plan.Auto && revert:
+		a.alterLatest(func(it *Iteration) {
+			if it.End != IterationBroken {
+				it.End, it.Failure = IterationBroken, "it was not reverted: "+in.Err
+			}
+		})
 		a.ending.finish(exitError, "the revert to "+a.keptName()+" failed: "+in.Err)
 	case in.Untouched && !a.auto.exit.set:
 		a.resumeUntouched()

@@ -117,6 +117,31 @@ func TestAutoGoesBackFromWhatIsWorse(t *testing.T) {
 	}
 }
 
+// TestARevertThatNeedsASecondStart ends an automatic run, and says what runs.
+func TestARevertThatNeedsASecondStart(t *testing.T) {
+	for _, quits := range []bool{false, true} {
+		r := autoRun(t)
+		r.retry = "the server did not start as before: it ran out of memory; it runs as before"
+		r.lives = func(args string) {
+			r.server.limit = 0
+			if !strings.HasSuffix(args, "seqs 4") {
+				r.server.limit = 90
+			}
+		}
+		code, want := 1, "the original configuration runs again, but its revert went wrong at first: the server did not start as before"
+		if quits {
+			r.wait(3*time.Minute, "measuring", in(loop.PhaseMeasuring))
+			r.step(loop.Pressed{Command: loop.CommandQuit})
+			code, want = 4, "; the original configuration runs again"
+		}
+		f := r.ends(40 * time.Minute)
+		r.atRest("--max-num-seqs 4")
+		if f.ExitCode != code || !strings.Contains(f.Reason, want) || r.last().End != loop.IterationReverted {
+			t.Errorf("exit %d: %s, want %d: %s; the change is %q", f.ExitCode, f.Reason, code, want, r.last().End)
+		}
+	}
+}
+
 // TestAFailingChange covers each way in which a change can fail.
 func TestAFailingChange(t *testing.T) {
 	const bad = "--max-num-seqs 32"

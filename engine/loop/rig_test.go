@@ -30,6 +30,7 @@ type rig struct {
 	events []loop.Event
 	kept   string // launch command that changes apply to
 	fails  string // error of Apply
+	retry  string // error of the first attempt of a revert, which then succeeds
 	cut    string // why the server cannot be reached while it is down, if nothing is known of it then
 	// refuses returns why the applier cannot start the server with these arguments, or ""; it then starts
 	// the kept ones again.
@@ -342,6 +343,10 @@ func (r *rig) hand(a loop.Apply) {
 	}
 	if why != "" {
 		r.step(loop.Applied{Err: why, Back: true, Late: late})
+		return
+	}
+	if a.Revert && r.retry != "" {
+		r.step(loop.Applied{Err: r.retry, Back: true})
 		return
 	}
 	r.step(loop.Applied{})

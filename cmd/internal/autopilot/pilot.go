@@ -136,9 +136,17 @@ func (p *Pilot) apply(ctx context.Context, a loop.Apply) loop.Applied {
 	if t, ok := p.applier.(interface{ Trouble() string }); ok && a.Revert {
 		ended = t.Trouble() // a revert removes the evidence
 	}
-	r := p.applier.Apply(ctx, a)
+	r := p.make(ctx, a)
 	r.Ended = cmp.Or(r.Ended, ended)
 	return r
+}
+
+// make has the applier make a change. Its steps are none of what comes after it.
+func (p *Pilot) make(ctx context.Context, a loop.Apply) loop.Applied {
+	if p.step != nil {
+		defer p.step.Store("")
+	}
+	return p.applier.Apply(ctx, a)
 }
 
 // steps returns the steps of a change.
@@ -211,7 +219,7 @@ func (p *Pilot) end(ctx context.Context, s *loop.Snapshot) error {
 	defer done()
 	var errs []error
 	if state := p.journal.State(); !state.Settled() && p.broken == nil {
-		if r := p.applier.Apply(ctx, p.revert(s)); r.Err != "" && !r.Back {
+		if r := p.make(ctx, p.revert(s)); r.Err != "" && !r.Back {
 			errs = append(errs, errors.New("the configuration before the change could not be restored: "+r.Err))
 		}
 	}
@@ -252,7 +260,7 @@ func (p *Pilot) Restoring() string {
 		return ""
 	}
 	if p.step != nil {
-		if step, ok := p.step.Load().(string); ok {
+		if step, ok := p.step.Load().(string); ok && step != "" {
 			return step
 		}
 	}

@@ -277,6 +277,10 @@ func TestWhatARunThatEndsWaitsFor(t *testing.T) {
 	if got := p.Restoring(); got != "" {
 		t.Errorf("the change is over: %q", got)
 	}
+	p.journal = &bookNoted{state: trial}
+	if got := p.Restoring(); got != "a change is not kept" {
+		t.Errorf("the change is made, and its steps are over: %q", got)
+	}
 }
 
 func TestASecondSignalIsToldWhatTheThirdLeaves(t *testing.T) {

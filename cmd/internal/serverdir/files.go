@@ -235,6 +235,9 @@ func Dirs(root string) ([]string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if errors.Is(err, syscall.ENOTDIR) {
+		err = fmt.Errorf("%w: move what lies there away, or set XDG_STATE_HOME to another place", err)
+	}
 	if err == nil {
 		err = atomicfile.OwnDir(root)
 	}

@@ -206,7 +206,7 @@ func ReadIdentity(dir string) (Identity, error) {
 		return id, err
 	}
 	if err := json.Unmarshal(data, &id); err != nil {
-		return id, fmt.Errorf("%s: %w", filepath.Join(dir, identityName), err)
+		return id, fmt.Errorf("%s is damaged (%w): mend it, or move its directory away once the server runs as it should", filepath.Join(dir, identityName), err)
 	}
 	return id, nil
 }

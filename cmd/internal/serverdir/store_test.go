@@ -340,6 +340,18 @@ func TestRefusedBeforeAnythingIsTouched(t *testing.T) {
 	}
 }
 
+func TestWhatCannotBeListedSaysTheNextStep(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, identityName)
+	must(t, os.WriteFile(path, []byte("[]"), 0o600))
+	if _, err := ReadIdentity(dir); err == nil || !strings.HasPrefix(err.Error(), path+" is damaged (") || !strings.HasSuffix(err.Error(), ": mend it, or move its directory away once the server runs as it should") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Dirs(path); err == nil || !strings.HasSuffix(err.Error(), "not a directory: move what lies there away, or set XDG_STATE_HOME to another place") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
