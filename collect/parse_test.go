@@ -33,7 +33,7 @@ func flatten(f *Families) []flat {
 // recording returns a page that a real vLLM 0.32.0 on a CPU sent under load.
 func recording(t testing.TB) []byte {
 	t.Helper()
-	file, err := os.Open(filepath.Join("..", "vllm", "testdata", "vllm-0.32.0-cpu-loaded.txt.gz"))
+	file, err := os.Open(filepath.Join("vllm", "testdata", "vllm-0.32.0-cpu-loaded.txt.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func FuzzParse(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	shared, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", "vllm-metrics", "*.txt"))
+	shared, err := filepath.Glob(filepath.Join("..", "..", "shared", "data", "vllm-metrics", "*.txt"))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package document_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,15 +11,14 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/screentest"
 )
-
-var update = flag.Bool("update", false, "rewrite the goldens")
 
 // golden compares got with a file of testdata, or rewrites it.
 func golden(t *testing.T, name string, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
-	if *update {
+	if *screentest.Update {
 		must(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)

@@ -34,7 +34,7 @@ func tiny(change func(*settings.Settings)) *settings.Settings {
 // realPage returns a page that a real 0.32.0 wrote.
 func realPage(t *testing.T, name string) string {
 	t.Helper()
-	return unzip(t, filepath.Join("..", "..", "..", "..", "..", "collect", "vllm", "testdata", name))
+	return unzip(t, filepath.Join("..", "..", "..", "..", "collect", "vllm", "testdata", name))
 }
 
 func unzip(t *testing.T, path string) string {

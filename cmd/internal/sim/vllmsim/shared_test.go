@@ -21,7 +21,7 @@ import (
 // of the project.
 func fieldData(t *testing.T, path ...string) string {
 	t.Helper()
-	name := filepath.Join(append([]string{"..", "..", "..", "..", "..", "..", "shared", "data"}, path...)...)
+	name := filepath.Join(append([]string{"..", "..", "..", "..", "..", "shared", "data"}, path...)...)
 	body, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("NOT CHECKED against %s: the field data is not beside this checkout", filepath.Join(path...))
