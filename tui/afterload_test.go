@@ -46,7 +46,7 @@ func TestAfterTheLoad(t *testing.T) {
 	for _, line := range bannerOf(s, plainLook()) {
 		banner.WriteString(line.Text)
 	}
-	if want := "the advice is for the load before"; !strings.Contains(banner.String(), want) {
+	if want := "the advice is for the previous load"; !strings.Contains(banner.String(), want) {
 		t.Errorf("%q lacks %q", banner.String(), want)
 	}
 	dialog := ""

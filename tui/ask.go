@@ -115,7 +115,7 @@ func (m *model) askQuit() tea.Cmd {
 // underWay returns what quitting now leaves behind, "" if nothing.
 func underWay(s *loop.Snapshot) string {
 	if s.RevertsFirst {
-		return "The server runs with a change that is not kept. rooftop reverts it first: one more restart."
+		return "The server runs with a change that is not kept. rooftop reverts it first, with one more restart."
 	}
 	const measured = "A change is being measured. The server keeps it, and there is no verdict."
 	return map[loop.Phase]string{
@@ -123,7 +123,7 @@ func underWay(s *loop.Snapshot) string {
 		loop.PhaseSettling: measured, loop.PhaseMeasuring: measured,
 		loop.PhaseCanary:    "A canary runs beside the server. It is removed, and there is no verdict.",
 		loop.PhaseWorse:     "The last change made it worse. The server keeps it.",
-		loop.PhaseReverting: "The old settings are not back yet. The server keeps what it runs with now.",
+		loop.PhaseReverting: "The previous settings are not restored yet. The server keeps the ones that it runs with now.",
 	}[s.Phase]
 }
 
@@ -177,7 +177,7 @@ func (m *model) copyCommand() tea.Cmd {
 		m.Notify(frame.Remark{Token: cell.Warn, Text: "There is no command to copy now: no flag of the server is recommended."})
 		return nil
 	}
-	m.Settings.Ask = frame.Dialog{Title: "Copied, where the terminal allows it", Lines: commandLines(s)}
+	m.Settings.Ask = frame.Dialog{Title: "Copied, if the terminal allows it", Lines: commandLines(s)}
 	m.Open(frame.OverlayText)
 	return tea.SetClipboard(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) { // what a server is called could end a paste and begin a command

@@ -85,7 +85,7 @@ func countdown(s *loop.Snapshot) time.Duration {
 func autopilotDoes(s *loop.Snapshot) string {
 	keeps := "Keeps the change if it is better; otherwise reverts it."
 	if n := len(s.Iterations); n > 0 && s.Iterations[n-1].Noticed == loop.SameSettings {
-		keeps = "Nothing to keep or revert: the difference shows what a restart alone makes."
+		keeps = "Nothing to keep or revert: the difference shows the effect of a restart alone."
 	}
 	return map[loop.Phase]string{
 		loop.PhaseBaseline: "Measures the current configuration, then makes the most promising change.",

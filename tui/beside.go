@@ -47,8 +47,8 @@ func (v *nowView) gpus(w int) frame.Panel {
 	return q
 }
 
-// gpuLine describes a GPU in lines of w cells: how busy, full, hot and fast it is. Where that is too
-// long it leaves out that it is not throttled, then its clock, then its temperature. brief leaves out its
+// gpuLine describes a GPU in lines of w cells: how busy, full, hot and fast it is. If that is too long,
+// it leaves out that it is not throttled, then its clock, then its temperature. brief leaves out its
 // memory, and throttling unless there is any.
 func gpuLine(u *frame.Settings, g *engine.GPU, brief bool, w, lines int) page.Text {
 	f := &g.Fields

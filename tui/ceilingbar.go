@@ -11,8 +11,8 @@ import (
 	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
-// ceiling returns the panel that compares throughput with the hardware limits; empty while the server is
-// ill, whose requests do not all compute.
+// ceiling returns the panel that compares throughput with the hardware limits. It is empty while the
+// server is unhealthy, because then not all requests compute.
 func (v *nowView) ceiling(w int, framed bool) frame.Panel {
 	u := v.u
 	q := frame.Panel{Title: "Ceiling", Old: v.old()}

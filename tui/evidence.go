@@ -37,7 +37,7 @@ func evidenceSections(s *loop.Snapshot) []page.Section {
 	if d == nil {
 		d = s.Baseline
 	}
-	rules := page.Section{Title: "Rules", Nodes: []page.Node{page.Prose{Text: page.Toned(page.Muted, "No window was measured yet.")}}}
+	rules := page.Section{Title: "Rules", Nodes: []page.Node{page.Prose{Text: page.Toned(page.Muted, "No window has been measured yet.")}}}
 	missing, notes := s.Missing, slices.Clone(s.Notes)
 	if d != nil {
 		rules = tuning.Rules(d, countStates(d))

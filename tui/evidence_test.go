@@ -39,7 +39,7 @@ func TestEvidenceFilter(t *testing.T) {
 	}{
 		{"OOM", []string{`match "OOM"`, "OOM risk"}, []string{"Concurrency saturation (", "block_size", "Notes", "Facts"}},
 		{"block", []string{"block_size", "num_gpu_blocks", "kv_capacity"}, []string{"Concurrency saturation (", "max_model_len"}},
-		{"is read anew at every", []string{"1 of", "Notes"}, []string{"Rules"}}, // across the end of a line
+		{"is read again at every", []string{"1 of", "Notes"}, []string{"Rules"}}, // across the end of a line
 		{"no such thing", []string{`0 of`, "esc clears it"}, []string{"Rules", "Facts"}},
 	} {
 		t.Run(c.filter, func(t *testing.T) {

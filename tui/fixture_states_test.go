@@ -36,7 +36,7 @@ func lookingSnapshot() *loop.Snapshot {
 
 func statsOffSnapshot() *loop.Snapshot {
 	s := lookingSnapshot()
-	s.AttachWhy = "http://localhost:8000/metrics: no metric of vLLM: only python_gc_objects_collected_total and the like; if this is vLLM, it runs with --disable-log-stats: restart it without"
+	s.AttachWhy = "http://localhost:8000/metrics: no metric of vLLM: only python_gc_objects_collected_total and the like; if this is vLLM, it runs with --disable-log-stats: restart it without that flag"
 	return s
 }
 
@@ -89,7 +89,7 @@ func worseSnapshot() *loop.Snapshot {
 	s := waitingSnapshot()
 	s.Seq, s.Phase, s.Since = 1600, loop.PhaseWorse, 400*time.Second
 	s.Now = 402 * time.Second
-	s.Progress = loop.Progress{Elapsed: 2 * time.Second, Text: "nothing goes on until you decide"}
+	s.Progress = loop.Progress{Elapsed: 2 * time.Second, Text: "nothing happens until you decide"}
 	s.Ask = "Worse: output −73 %, TTFT p99 +446 %. Revert or continue?"
 	s.Live = diagnosisAt(4, 36)
 	it := loop.Iteration{

@@ -62,7 +62,7 @@ func waitingSnapshot() *loop.Snapshot {
 		Progress: loop.Progress{Elapsed: now - 246*time.Second, Text: "waits for the server to be restarted with --max-num-seqs 40"},
 		Attached: true, Target: live.Target, Facts: live.Facts, Launch: live.Facts.Launch, Kept: live.Facts.Launch,
 		Missing: []engine.Missing{{What: "DRAM activity", Reason: "GPM needs Hopper or newer", Effect: "dram_util is absent; memory bandwidth use is estimated"}},
-		Notes:   []string{"the server runs on this machine: its launch command is read anew at every restart"},
+		Notes:   []string{"the server runs on this machine: its launch command is read again at every restart"},
 		Page:    fixturePage(now, 16, 24), GPU: fixtureGPU(now), Processes: fixtureProcesses(),
 		Sources: freshSources(now),
 		Live:    live, Baseline: diagnosisAt(16, 24), Advice: live.Recommendation, Firm: true,

@@ -70,7 +70,7 @@ func (m *machineView) card(g *engine.GPU) {
 		}
 		says = page.Join(says, page.Toned(cell.Muted, strings.ReplaceAll(label, " ", figure.NBSP)+figure.NBSP), page.Toned(token, figure.Show(v, unit)))
 	}
-	// What has a limit is a bar, like power; without one it is a figure.
+	// A reading with a limit is a bar, like power; one without is a figure.
 	for _, r := range [...]struct {
 		bar, label string
 		v, limit   engine.GPUField

@@ -69,15 +69,15 @@ func (m *model) Pull() (ended bool) {
 	return s.Finished != nil && m.Options.Playback == nil
 }
 
-// Time between two frames if nothing but the figures changes: a window takes 2 s, so that new
-// figures are what draws a frame, unless a countdown is on the screen.
+// Time between two frames if nothing but the figures changes: a window takes 2 s, so new
+// figures trigger a frame first, unless a countdown is on the screen.
 const (
 	steadyFrame  = 2500 * time.Millisecond
 	countedFrame = time.Second
 )
 
-// differs reports whether b has to be drawn while a is on the screen: what the run does or asks at
-// once, new figures with each window, the clock as often as something counts by it.
+// differs reports whether b has to be drawn while a is on the screen. Actions and questions are
+// drawn at once, figures with each window, and the clock as often as a countdown needs it.
 func differs(a, b *loop.Snapshot) bool {
 	if a == nil || a.Phase != b.Phase || a.Ask != b.Ask || a.Can != b.Can || a.Paused != b.Paused || a.Held != b.Held ||
 		a.Pending.Text != b.Pending.Text || lastEntry(a) != lastEntry(b) || a.Attached != b.Attached || a.AttachWhy != b.AttachWhy ||

@@ -56,11 +56,11 @@ func TestCommands(t *testing.T) {
 		{name: "a digit leaves the help", s: waitingSnapshot(), keys: "? 3"},
 		{name: "before the first snapshot", s: nil, keys: "m", says: "not begun"},
 		{name: "quit before the first snapshot", s: nil, keys: "q", want: []loop.Command{loop.CommandQuit}, quit: true},
-		{name: "advice for the clients is no command", s: clientAdvice(), keys: "y", says: "no command to copy"},
+		{name: "advice for the clients is not a command", s: clientAdvice(), keys: "y", says: "no command to copy"},
 		{name: "advice for the clients is not applied", s: clientAdvice(), keys: "a", says: "no flag of the server"},
 		{name: "holds", s: countdownSnapshot(), keys: "x", want: []loop.Command{loop.CommandHold}, says: "Paused: no more changes until x is pressed again."},
-		{name: "goes on", s: heldSnapshot(), keys: "x", want: []loop.Command{loop.CommandHold}, says: "Autopilot resumed."},
-		{name: "a run of a person is not held", s: waitingSnapshot(), keys: "x", says: "x: This run is not automatic: --auto makes it so."},
+		{name: "resumes", s: heldSnapshot(), keys: "x", want: []loop.Command{loop.CommandHold}, says: "Autopilot resumed."},
+		{name: "a run that is not automatic is not paused", s: waitingSnapshot(), keys: "x", says: "x: This run is not automatic: --auto makes it so."},
 		{name: "nothing to copy", s: lookingSnapshot(), keys: "y", says: "no command to copy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -131,7 +131,7 @@ func TestCopyDuringRevert(t *testing.T) {
 	}
 	s.Kept, s.Advice = "", &engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag}, Launch: "vllm serve --max-num-seqs 64"}
 	if got := commandOf(s); got != "" {
-		t.Errorf("the way back is not known, and %q is given for it", got)
+		t.Errorf("the previous command is unknown, but %q is given for it", got)
 	}
 	m, _, _ := testModel(s, frame.Options{})
 	press(m, "y")
@@ -206,7 +206,7 @@ func TestFrozen(t *testing.T) {
 	}
 	press(m, "space")
 	if m.shown != next {
-		t.Error("the display does not go on")
+		t.Error("the display does not continue")
 	}
 }
 
@@ -295,7 +295,7 @@ func TestTicksKeepOneChain(t *testing.T) {
 	old := m.Beat
 	m.Update(tea.ResumeMsg{})
 	if _, cmd := m.Update(frame.Tick{Beat: old}); cmd != nil {
-		t.Error("a tick from before the suspension goes on")
+		t.Error("a tick from before the suspension continues")
 	}
 	if _, cmd := m.Update(frame.Tick{Beat: m.Beat}); cmd == nil {
 		t.Error("the new chain ends")

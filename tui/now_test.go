@@ -110,7 +110,7 @@ func TestNowSays(t *testing.T) {
 				onAutopilot(s)
 				s.Iterations[len(s.Iterations)-1].Noticed = loop.SameSettings
 			},
-			[]string{"Nothing to keep or revert: the difference shows what a restart alone makes."}, []string{"Keeps the change"},
+			[]string{"Nothing to keep or revert: the difference shows the effect of a restart alone."}, []string{"Keeps the change"},
 		},
 		{
 			"warm-up shows nothing of the configuration before", "settling", func(s *loop.Snapshot) { s.Live = nil },
@@ -121,7 +121,7 @@ func TestNowSays(t *testing.T) {
 			[]string{"● BETTER output +83 %", "PROFILE efficiency: worse, efficiency per running request −28.5 points"}, nil,
 		},
 		{"where both directions agree only one is named", "waiting", judged(verdict.Better), []string{"● BETTER"}, []string{"lassic"}},
-		{"other load stands beside the delta", "healthy", as, []string{"= PLATEAU", "▲ other load: prompts were 9 % longer"}, nil},
+		{"other load is beside the delta", "healthy", as, []string{"= PLATEAU", "▲ other load: prompts were 9 % longer"}, nil},
 		{
 			"an answer that is not there says why", "worse", func(s *loop.Snapshot) {
 				s.Can[loop.CommandRevert] = loop.Availability{Why: "the old command is not known"}
@@ -136,7 +136,7 @@ func TestNowSays(t *testing.T) {
 		{
 			"nothing could be judged", "healthy", func(s *loop.Snapshot) {
 				s.Live.Outcome = engine.OutcomeNotEvaluable
-				s.Live.Doubt = "60 % of the requests wait, and whether the slots are the limit cannot be told"
+				s.Live.Doubt = "60 % of the requests wait, and whether the slots are the limit is unknown"
 				s.Quiet, s.Iterations = "Not evaluable: too little is known", nil
 			},
 			[]string{"▲ not judged Not evaluable", "open 60 % of the requests wait", "rooftop doctor"}, []string{"● ok Not"},
@@ -148,7 +148,7 @@ func TestNowSays(t *testing.T) {
 			},
 			[]string{"output 1,230 tok/s unknown until tried, at best +733 %", "ITL mean 13.0 ms unknown until tried, at worst +733 %"}, nil,
 		},
-		{"a change that gained nothing names the way back", "waiting", as, []string{"no gain: the next change replaces it"}, []string{"[r]"}},
+		{"a change that gained nothing names the revert", "waiting", as, []string{"no gain: the next change replaces it"}, []string{"[r]"}},
 		{"with a key where there is one", "applicable", as, []string{"no gain: [r] reverts it"}, nil},
 		{
 			"all was tried", "waiting", func(s *loop.Snapshot) { s.Advice, s.Quiet = nil, "Everything that was recommended has been tried." },
@@ -161,7 +161,7 @@ func TestNowSays(t *testing.T) {
 			[]string{"misread: 1,900 tok/s"}, []string{"achievable"},
 		},
 		{
-			"a remedy that is no flag has nobody type a command", "waiting", func(s *loop.Snapshot) { s.Advice = clientAdvice().Advice },
+			"a remedy that is not a flag asks for no command", "waiting", func(s *loop.Snapshot) { s.Advice = clientAdvice().Advice },
 			[]string{"send more requests at once", "fix by client changes; no flag helps"}, []string{"[a]", "[y]", "rooftop notices"},
 		},
 		{"the end", "finished", as, []string{"Output +88 % over the whole run, in 2 restarts"}, nil},

@@ -175,7 +175,7 @@ func (m *model) keyOf(c loop.Command) string {
 // recommendation.
 func (m *model) evidence() {
 	if m.Settings.View == viewEvidence {
-		m.Notify(frame.Remark{Token: cell.Warn, Text: "This is the evidence; / finds in it."})
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "This is the evidence; / searches it."})
 	}
 	if s := m.shown; s != nil && s.Advice != nil && (m.Settings.View == viewNow || m.Settings.View == viewRoofline) {
 		m.Settings.Filter = string(s.Advice.Finding)
@@ -207,7 +207,7 @@ const seekStep = 10 * time.Second
 // seek moves in a recording.
 func (m *model) seek(by int) {
 	if m.Options.Playback == nil {
-		m.Notify(frame.Remark{Token: cell.Warn, Text: "Only a recording goes back and on. w lets the charts show the last minutes, tab is the next view."})
+		m.Notify(frame.Remark{Token: cell.Warn, Text: "Only a recording can be rewound or advanced. w limits the charts to the last minutes; tab opens the next view."})
 		return
 	}
 	m.Options.Playback.Seek(time.Duration(by) * seekStep)

@@ -25,7 +25,7 @@ func (m *machineView) processes() {
 		why := cmp.Or(at.Why, "the server's process was not found on this machine")
 		m.Prose(page.Join(page.Toned(cell.Muted, u.Glyphs.Dash+" None is readable: "), page.Toned(cell.Body, why+".")))
 		if at.State == loop.SourceAbsent && s.Launch == "" {
-			m.Prose(page.Toned(cell.Muted, "Switched off: the launch command and its flags, and stuck processes of the server. The metrics page shows the rest."))
+			m.Prose(page.Toned(cell.Muted, "The launch command, its flags and stuck processes of the server are unknown. The metrics page shows the rest."))
 		}
 		m.Space()
 		return

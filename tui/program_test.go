@@ -135,7 +135,7 @@ func TestProgram(t *testing.T) {
 			}
 			r.press("p")
 			if _, _, speed := tape.At(); speed != 5 {
-				t.Errorf("goes on at %v, want 5", speed)
+				t.Errorf("continues at %v, want 5", speed)
 			}
 			r.press("q")
 			<-r.err

@@ -23,7 +23,7 @@ func rooflineOf(s *loop.Snapshot, u *frame.Settings, width int) frame.Content {
 	if len(r.at) > 0 || r.curve != nil {
 		return frame.Fitted(r.draw)
 	}
-	text := "Nothing was measured yet."
+	text := "Nothing has been measured yet."
 	switch doing := s.Progress.Text; {
 	case strings.HasPrefix(doing, "waiting"), strings.HasPrefix(doing, "measuring"):
 		text += " rooftop is " + figure.Stopped(doing)
@@ -183,7 +183,7 @@ func (r *roofView) draw(p cell.Pane) {
 		plot, side := p.Sub(1, 0, at-4, h), p.Sub(at-1, 0, roofColumn, h)
 		if framed {
 			plot = r.u.Frame(p.Sub(0, 0, at-5, h), &frame.Panel{Title: "Roofline", Note: r.note()})
-			side = r.u.Frame(p.Sub(at-4, 0, roofColumn+4, h), &frame.Panel{Title: "Where it stands"})
+			side = r.u.Frame(p.Sub(at-4, 0, roofColumn+4, h), &frame.Panel{Title: "Current point"})
 		}
 		r.listed = true
 		r.plot(plot)
@@ -240,9 +240,9 @@ func (r *roofView) note() page.Text {
 	return page.Toned(cell.Muted, "from the baseline of "+figure.Elapsed(r.d.Duration))
 }
 
-// why returns what binds and at which context length, or why there is no curve. Where a request reads more
-// than it holds of the pool, it states both: the curve follows from what is read, the pool's limit from what
-// is held.
+// why returns what binds and at which context length, or why there is no curve. If a request reads more than
+// it holds of the pool, it states both: the curve follows from what is read, the pool's limit from what is
+// held.
 func (r *roofView) why() string {
 	if !r.bound() {
 		return tuning.NoCurve(r.d)

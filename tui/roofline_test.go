@@ -25,8 +25,8 @@ func TestRooflineTells(t *testing.T) {
 		{"down", 80, 21, []string{"◆ last"}, []string{"◆ now"}},
 		{"worse", 100, 35, []string{"--max-num-seqs 16 → 4: open"}, nil},
 		{"nogpu", 80, 21, []string{"No curve of the hardware: needs the GPU: --gpu names it.", "windows", "slots 16", "◇ 1", "kept"}, []string{"ideal", "achievable", "ridge", "log scales"}},
-		{"idle", 80, 21, []string{"Nothing was measured yet. rooftop is waiting for load: no tokens move."}, []string{"tok/s"}},
-		{"empty", 80, 21, []string{"Nothing was measured yet."}, nil},
+		{"idle", 80, 21, []string{"Nothing has been measured yet. rooftop is waiting for load: no tokens move."}, []string{"tok/s"}},
+		{"empty", 80, 21, []string{"Nothing has been measured yet."}, nil},
 	} {
 		t.Run(c.state, func(t *testing.T) {
 			says(t, drawn(rooflineOf, snapshotNamed(t, c.state), plainLook(), c.w, c.h), c.want, c.absent)

@@ -160,7 +160,7 @@ func (v *nowView) worse(w int) frame.Panel {
 		how = ": rooftop restarts the server."
 	}
 	q.Add(v.option(w, loop.CommandRevert, "r", "revert", back+how+" The baseline stays."))
-	q.Add(v.option(w, loop.CommandContinue, "c", "continue", "keep the current settings: they become the new baseline."))
+	q.Add(v.option(w, loop.CommandContinue, "c", "continue", "keep the current settings as the new baseline."))
 	return q
 }
 
@@ -184,7 +184,7 @@ func (v *nowView) reverting(w int) frame.Panel {
 		q.Add(v.progress(w, q.Title)...)
 		return q
 	}
-	q.Add(u.Paragraph(w, 95, nil, page.Toned(cell.Strong, "Restart the server with the settings from before the change: rooftop notices.")))
+	q.Add(u.Paragraph(w, 95, nil, page.Toned(cell.Strong, "Restart the server with the settings from before the change; rooftop notices.")))
 	command := commandOf(s)
 	if command != "" {
 		q.Add(u.Field(w, 94, "command", page.Toned(cell.Accent, command)))

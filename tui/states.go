@@ -41,10 +41,10 @@ func bannerOf(s *loop.Snapshot, u *frame.Settings) frame.Remarks {
 	case metrics.State == loop.SourceFailing:
 		return frame.Remarks{warn("The metrics page cannot be read, figures are " + figure.Elapsed(s.Now-metrics.Last) + " old" + lastWords(metrics.Why))}
 	case metrics.State == loop.SourceLate && slow(metrics):
-		return frame.Remarks{warn(fmt.Sprintf("The metrics page takes %s: rooftop reads it every %s, so as not to disturb the server. Last read %s ago.",
+		return frame.Remarks{warn(fmt.Sprintf("The metrics page takes %s, so rooftop reads it every %s to avoid disturbing the server. Last read %s ago.",
 			figure.Duration(metrics.Took), figure.Duration(metrics.Interval), figure.Elapsed(s.Now-metrics.Last)))}
 	case metrics.State == loop.SourceLate && !s.Paused:
-		return frame.Remarks{warn("The metrics page was last read " + figure.Elapsed(s.Now-metrics.Last) + " ago: it is late.")}
+		return frame.Remarks{warn("The metrics page was last read " + figure.Elapsed(s.Now-metrics.Last) + " ago; it is late.")}
 	case len(s.Problems) > 0:
 		return frame.Remarks{warn(figure.Stopped(strings.Join(s.Problems, "; ")))}
 	case s.Live != nil && s.Live.Outcome == engine.OutcomeNoLoad && s.Live.Doubt != "":
@@ -52,7 +52,7 @@ func bannerOf(s *loop.Snapshot, u *frame.Settings) frame.Remarks {
 	case noLoad(s):
 		text := " No requests: nothing to judge. Send some, or let rooftop do it:"
 		if since, ok := lastLoad(s); ok && s.Advice != nil {
-			text = " No requests since " + figure.Clock(since) + "; the advice is for the load before. To judge it:"
+			text = " No requests since " + figure.Clock(since) + "; the advice is for the previous load. To judge it:"
 		}
 		flag, name := serverFlag(s.Target.URL)
 		return frame.Remarks{{Token: cell.Strong, Text: u.Glyphs.Info + text}, {Token: cell.Accent, Text: " " + launch.Line("rooftop", "load", flag, name)}}
@@ -89,8 +89,8 @@ func source(s *loop.Snapshot) loop.SourceState {
 // slow reports whether rooftop polls a page less often because reading it takes long.
 func slow(m loop.SourceState) bool { return m.Interval > 2*engine.PollInterval }
 
-// idleFor is how long no request was in the server when the means of the latest windows, which are those of
-// the windows with load, are no longer of now. Under a light load it is also without requests for some windows.
+// idleFor is how long the server must have no request before the means of the latest windows with load count as
+// outdated. Under a light load, some windows have no requests either.
 const idleFor = 10 * time.Second
 
 // noLoad reports whether the server responds but has no requests: none in all of the latest windows, or none
@@ -174,11 +174,11 @@ func lookingFor(s *loop.Snapshot) []page.Section {
 func stepsFor(s *loop.Snapshot) [][2]string {
 	doctor := [2]string{"rooftop doctor", "what can be read here, and what each gap costs"}
 	if strings.Contains(s.AttachWhy, "--disable-log-stats") {
-		return [][2]string{{"vllm serve …", "restart the server without --disable-log-stats: with it the page has no figures of vLLM"}, doctor}
+		return [][2]string{{"vllm serve …", "restart the server without --disable-log-stats, which removes vLLM's figures from the page"}, doctor}
 	}
 	return [][2]string{
-		{"vllm serve MODEL", "start a server on this machine: it is found by itself"},
-		{"rooftop --url http://HOST:PORT", "look at another one"},
+		{"vllm serve MODEL", "start a server on this machine; rooftop finds it"},
+		{"rooftop --url http://HOST:PORT", "look at another server"},
 		{"rooftop demo", "see it at work on a simulated server"},
 		doctor,
 	}

@@ -273,7 +273,7 @@ func fleetScreen(t *testing.T, url string, prometheus *os.Process) {
 	x.Press("Escape")
 	x.AwaitThat("the whole list", soon, func(s string) bool { return !strings.Contains(s, "match") })
 	x.Press("/", "c", "o", "n", "c", "u", "r", "Enter", "y")
-	x.Await("Copied, where the terminal allows it", soon)
+	x.Await("Copied, if the terminal allows it", soon)
 	if got := x.Clipboard(); !strings.Contains(got, "--max-num-seqs") {
 		t.Errorf("copied %q", got)
 	}

@@ -51,7 +51,7 @@ func hints(v *view) frame.Hints {
 	s := v.selected()
 	var h frame.Hints
 	h.Add(true, k.Help, "help")
-	h.Add(u.Frozen, k.Freeze, "go on")
+	h.Add(u.Frozen, k.Freeze, "resume")
 	h.Add(u.Filter != "", k.Back, "clear /"+u.Filter)
 	h.Add(u.Filter == "" && (!list || v.set.within != nil || u.View == viewGroups), k.Back, "back")
 	h.Add(list && v.rows() > 0, k.Detail, "open")
@@ -76,15 +76,15 @@ func guide(v *view) frame.Guide {
 		off = append(off, [2]string{k.Copy.Help().Key, "No change is recommended for the row under the cursor."})
 	}
 	if v.l.Reading {
-		off = append(off, [2]string{k.Measure.Help().Key, "A reading goes on."})
+		off = append(off, [2]string{k.Measure.Help().Key, "A reading is in progress."})
 	}
 	return frame.Guide{Groups: k.groups(), Off: off, Legend: []frame.Remark{
 		{Token: cell.Title, Text: "Signs"},
 		{Token: cell.OK, Text: " " + g.Good + " healthy"},
 		{Token: cell.Warn, Text: " " + g.Warn + " something to change, or a server that could not be read"},
-		{Token: cell.Bad, Text: " " + g.Bad + " ill, or a large loss"},
+		{Token: cell.Bad, Text: " " + g.Bad + " unhealthy, or a large loss"},
 		{Token: cell.Body, Text: " " + g.Dash + " not known    (est) an estimate"},
-		{Token: cell.Muted, Text: " The ill come first, then what could not be read, then by what a change saves."},
+		{Token: cell.Muted, Text: " Unhealthy servers come first, then those that could not be read, then the rest by what a change saves."},
 		{Token: cell.Muted, Text: " saves: the share of the price that the change is predicted to save for the same output."},
 	}}
 }

@@ -38,7 +38,7 @@ func drawScreen(l *fleet.Live, u *frame.Settings, set *choices, w, h int) (*cell
 	return frame.Compose(s, u, w, h)
 }
 
-// identity returns the header's parts: product, source, and how many servers are how.
+// identity returns the header's parts: product, source, and the number of servers in each state.
 func (v *view) identity() []frame.Part {
 	parts := []frame.Part{{Token: cell.Title, Text: "rooftop", Gap: 2, Keep: 2}, {Token: cell.Title, Text: "fleet", Gap: 2, Keep: 1}}
 	if v.l.Source != "" {
@@ -67,15 +67,15 @@ func (v *view) marks() []frame.Remark {
 	return marks
 }
 
-// old reports whether the list is not what the latest reading found.
+// old reports whether the list is from before the latest reading, which failed.
 func (v *view) old() bool { return v.l.Servers != nil && v.l.Failed != "" }
 
-// stage returns how old the list is, and how far a reading is.
+// stage returns the age of the list, and the progress of a reading.
 func (v *view) stage() frame.Stage {
 	l := v.l
 	age := figure.Elapsed(max(0, l.Age()))
 	progress := ""
-	const long = 5 * time.Second // after which a reading is worth a word
+	const long = 5 * time.Second // after which a reading is mentioned
 	switch took := l.Now - l.Began; {
 	case l.All > 0:
 		progress = " " + figure.Whole(float64(l.Done)) + " of " + figure.Whole(float64(l.All))

@@ -195,7 +195,8 @@ func (t *Screen) show(v frame.ViewID, filter string) {
 	t.Settings.View, t.Settings.Filter = v, filter
 }
 
-// back leaves the innermost thing: a filter, the page of a server, a group, the groups, a frozen display.
+// back closes the first of these that is open: a filter, the page of a server, a group, the groups,
+// a frozen display.
 func (t *Screen) back(k tea.KeyPressMsg) tea.Cmd {
 	u := &t.Settings
 	switch {
@@ -211,7 +212,7 @@ func (t *Screen) back(k tea.KeyPressMsg) tea.Cmd {
 	case u.Frozen:
 		t.freeze()
 	default:
-		t.say(cell.Warn, k.String()+": there is nothing to go back from")
+		t.say(cell.Warn, k.String()+": there is nothing to go back to")
 	}
 	return nil
 }
@@ -232,7 +233,8 @@ func (t *Screen) sort(o fleet.Order) {
 	t.Settings.Scroll[viewServers], t.set.at[viewServers] = 0, cursor{}
 }
 
-// group shows the groups, or groups by the next thing. On the page of a server g goes to the top, as elsewhere.
+// group shows the groups, or groups by the next property. On the page of a server g goes to the
+// top, as elsewhere.
 func (t *Screen) group(k tea.KeyPressMsg) tea.Cmd {
 	switch {
 	case t.Settings.View == viewServer && frame.Pressed(k, t.keys.Group):
@@ -252,7 +254,7 @@ func (t *Screen) again() {
 	case t.refresh == nil:
 		t.say(cell.Warn, t.keys.Measure.Help().Key+": this list cannot be read again.")
 	case t.latest != nil && t.latest.Reading:
-		t.say(cell.Warn, t.keys.Measure.Help().Key+": a reading goes on already.")
+		t.say(cell.Warn, t.keys.Measure.Help().Key+": a reading is already in progress.")
 	default:
 		t.refresh()
 		t.say(cell.OK, "Reading again …")
@@ -290,7 +292,7 @@ func (t *Screen) copyAlone(tea.KeyPressMsg) tea.Cmd {
 
 // copied copies a text to the clipboard, and also shows it: not every terminal accepts clipboard data.
 func (t *Screen) copied(s *fleet.Server, text string) tea.Cmd {
-	t.Settings.Ask = frame.Dialog{Title: "Copied, where the terminal allows it", Lines: frame.Remarks{
+	t.Settings.Ask = frame.Dialog{Title: "Copied, if the terminal allows it", Lines: frame.Remarks{
 		{Token: cell.Accent, Text: text}, {Token: cell.Muted, Text: "For " + s.Name + ". rooftop changes nothing from this list."},
 	}}
 	t.Open(frame.OverlayText)

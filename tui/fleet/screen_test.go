@@ -98,7 +98,7 @@ func TestKeys(t *testing.T) {
 		{name: "models again", keys: "g g g", view: viewGroups, shows: "to change"},
 		{name: "a group and back", keys: "g enter esc", view: viewGroups},
 		{name: "a group and all the way back", keys: "g enter esc esc", under: list[0].Name},
-		{name: "nothing to go back from", keys: "esc", under: list[0].Name, says: "nothing to go back from"},
+		{name: "nothing to go back to", keys: "esc", under: list[0].Name, says: "nothing to go back from"},
 		{name: "filter", keys: "/ g p u - 0 0 2 enter", under: "gpu-002:8000", shows: `1 of 40 servers match "gpu-002"`},
 		{name: "a page from a filtered list, and back", keys: "/ g p u - 0 0 2 enter enter esc", under: "gpu-002:8000", shows: `match "gpu-002"`},
 		{name: "esc clears the filter", keys: "/ g p u - 0 0 2 enter esc", under: list[0].Name},
@@ -107,7 +107,7 @@ func TestKeys(t *testing.T) {
 		{name: "sort from groups shows the list", keys: "g s", under: list[0].Name},
 		{name: "sort round", keys: strings.Repeat("s ", 10), under: list[0].Name},
 		{name: "no change to copy", keys: "y", under: list[0].Name, says: "is to be changed"},
-		{name: "copy", keys: strings.Repeat("down ", changes) + "y", under: list[changes].Name, shows: "Copied, where the terminal allows it"},
+		{name: "copy", keys: strings.Repeat("down ", changes) + "y", under: list[changes].Name, shows: "Copied, if the terminal allows it"},
 		{name: "copy alone", keys: "t", under: list[0].Name, shows: "rooftop diagnose --prometheus"},
 		{name: "copy in groups", keys: "g y", view: viewGroups, says: "no server under the cursor"},
 		{name: "a view by its number", keys: "2", view: viewGroups},
@@ -151,7 +151,7 @@ func TestReadsAgain(t *testing.T) {
 	f.set(named(t, "reading"))
 	m.Pull()
 	press(m, "m")
-	if f.again != 1 || !strings.Contains(m.Settings.Notice.Text, "goes on already") {
+	if f.again != 1 || !strings.Contains(m.Settings.Notice.Text, "already in progress") {
 		t.Errorf("%d readings, says %q", f.again, m.Settings.Notice.Text)
 	}
 }
@@ -218,7 +218,7 @@ func TestTheCursorStays(t *testing.T) {
 	}
 }
 
-// TestFreezes freezes the display while readings go on.
+// TestFreezes freezes the display while readings continue.
 func TestFreezes(t *testing.T) {
 	m, f := opened(t, "40", 80, 24)
 	press(m, "space")
@@ -226,16 +226,16 @@ func TestFreezes(t *testing.T) {
 	f.set(named(t, "3"))
 	m.Update(frame.Tick{Beat: m.Beat})
 	if m.View().Content != before || !strings.Contains(ansi.Strip(before), "FROZEN") {
-		t.Errorf("the display went on, or does not say that it stands:\n%s", text(m))
+		t.Errorf("the display continued, or does not say that it is frozen:\n%s", text(m))
 	}
 	press(m, "esc")
 	if m.shown != f.l {
-		t.Error("the display does not go on")
+		t.Error("the display does not continue")
 	}
 }
 
 // TestStaleIsMarked checks that nothing stale looks fresh: the age is on every frame, and a reading that failed
-// is told and mutes the rows.
+// is reported and mutes the rows.
 func TestStaleIsMarked(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 30}, {200, 60}, {60, 16}} {
 		for state, want := range map[string][]string{

@@ -154,8 +154,8 @@ func Overlaid(u *Settings, h Hints) (list Remarks, whole bool) {
 }
 
 // wrapped wraps each sentence and limits the result to most lines, with at least one for each
-// sentence as long as there are any. Continuation lines are indented to stand under the words after
-// a symbol. A sentence that begins with a space has no symbol.
+// sentence as long as there are any. Continuation lines align with the words after a symbol. A
+// sentence that begins with a space has no symbol.
 func (r Remarks) wrapped(u *Settings, p cell.Pane, most int) Remarks {
 	var out Remarks
 	for i, m := range r {

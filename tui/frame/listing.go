@@ -106,7 +106,7 @@ func (l *Listing) Keep(text string) {
 	l.rows, l.height = append(l.rows, found...), len(l.rows)+len(found)
 }
 
-// Matches says how many of all things contain a text.
+// Matches states how many of all entries contain a text.
 func Matches(n, all int, what, text string) page.Text {
 	head := page.Toned(page.Accent, fmt.Sprintf("%d of %s match %q", n, figure.Counted(all, what), text))
 	return page.Join(head, page.Toned(page.Muted, ": esc clears it"))

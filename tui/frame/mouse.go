@@ -32,7 +32,7 @@ func (d *Display) click(m tea.MouseClickMsg) {
 // toggleMouse hands the mouse to the terminal, or takes it back.
 func (d *Display) toggleMouse() {
 	d.mouse = !d.mouse
-	text := "The mouse is the terminal's: it selects text. M takes it back."
+	text := "The terminal uses the mouse to select text. M turns it on here."
 	if d.mouse {
 		text = "The wheel scrolls and a click opens a tab; shift selects text. M turns it off."
 	}

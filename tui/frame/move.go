@@ -108,7 +108,7 @@ func (d *Display) Back(k tea.KeyPressMsg) (thaws bool) {
 	case d.Settings.Scroll[v] != d.initialScroll(v):
 		d.Settings.Scroll[v] = d.initialScroll(v)
 	case !d.Settings.Frozen:
-		d.refuse(k, "there is nothing to go back from")
+		d.refuse(k, "there is nothing to go back to")
 	default:
 		return true
 	}

@@ -86,10 +86,10 @@ func drawPalette(p cell.Pane, l *Palette) {
 	x = p.Text(x, 0, cell.Selected, " ") + 2
 	switch {
 	case l.Typed == "":
-		p.Text(x, 0, cell.Muted, p.Cut("a view or an action, such as gpu or export; tab for another once you type, esc closes", p.Width()-x-1))
+		p.Text(x, 0, cell.Muted, p.Cut("a view or an action, such as gpu or export; tab shows the next match, esc closes", p.Width()-x-1))
 		return
 	case len(l.Offers) == 0:
-		p.Text(x, 0, cell.Warn, "nothing is named so")
+		p.Text(x, 0, cell.Warn, "no view or action has this name")
 		return
 	}
 	for i, name := range l.Offers {

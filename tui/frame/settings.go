@@ -75,7 +75,7 @@ type Options struct {
 	ASCII    bool
 	Color    string        // "auto", "always" or "never"; auto honours NO_COLOR
 	Theme    string        // "auto", "dark" or "light"
-	Refresh  time.Duration // between two looks at the run; 0 is 250 ms
+	Refresh  time.Duration // between two reads of the run; 0 is 250 ms
 	NoMouse  bool          // leaves the mouse to the terminal until a key turns it on
 	Playback Playback      // nil for a live server
 	// Program adds options of the Bubble Tea program: tests set input, output, size and

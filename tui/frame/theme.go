@@ -32,7 +32,7 @@ func (t *Theme) Paint(token cell.Token, text string) string {
 
 // ThemeOf returns the theme with the given name for a terminal's colour profile. With "auto" the
 // background is not known (yet): it uses the sixteen colours of the user's own theme, which are
-// readable on any background. What comes after a change is bold there, because yellow warns.
+// readable on any background. Values after a change are bold there, because yellow warns.
 func ThemeOf(name string, p colorprofile.Profile) Theme {
 	switch {
 	case p <= colorprofile.ASCII:
@@ -50,7 +50,7 @@ func ThemeOf(name string, p colorprofile.Profile) Theme {
 func fg(hex string) lipgloss.Style { return lipgloss.NewStyle().Foreground(lipgloss.Color(hex)) }
 
 // darkStyles are for dark backgrounds. Body and headlines have the terminal's own colour. Blue and
-// orange, for before and after, can be told apart with any colour vision.
+// orange, for before and after, can be distinguished with any colour vision.
 func darkStyles() [cell.NumTokens]lipgloss.Style {
 	return [cell.NumTokens]lipgloss.Style{
 		cell.Strong: lipgloss.NewStyle().Bold(true), cell.Muted: fg("#a3abb5"), cell.Title: fg("#8fd3e8").Bold(true), cell.Border: fg("#9aa2ad"),

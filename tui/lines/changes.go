@@ -61,8 +61,8 @@ func (c Changes) at(v float64, w int) int {
 }
 
 // Row draws an interval with its middle over a band: the measured change over the predicted one.
-// Either may be empty. Where both overlap the line is double. A part beyond the axis ends in an
-// angle bracket.
+// Either may be empty. If both overlap, the line is double there. A part beyond the axis ends in
+// an angle bracket.
 func (c Changes) Row(p cell.Pane, g cell.Glyphs, band, interval Stretch, mid float64, t cell.Token) {
 	w := p.Width()
 	if w <= 0 || p.Height() <= 0 {

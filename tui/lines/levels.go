@@ -32,7 +32,7 @@ func (s *formatter) levels(x *page.Timeline) {
 	s.paragraph(gutter, gutter, page.Toned(page.Muted, "a column is "+figure.Duration(step)))
 }
 
-// moments writes the labels of moments above the lanes. The last stands at the right edge.
+// moments writes the labels of moments above the lanes. The last is at the right edge.
 func (s *formatter) moments(x *page.Timeline, columns int) {
 	sign := s.clean("▼")
 	line := make([]rune, 0, columns)

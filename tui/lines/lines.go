@@ -105,7 +105,7 @@ func Sections(list []page.Section, o Options) *Lines {
 const besideGutter = 3
 
 // beside formats short sections side by side as far as there is room. Sections that do not fit
-// stand below the previous one.
+// go below the previous one.
 func (s *formatter) beside(list []page.Section) {
 	columns := make([][]page.Text, len(list))
 	for i := range list {

@@ -20,7 +20,7 @@ type strip struct {
 	column int  // where the values begin
 	fold   int  // values per cell
 	wide   int  // cells per value
-	beside bool // notes stand beside the values, not below
+	beside bool // notes are beside the values, not below
 }
 
 func (s *formatter) series(x *page.Series) {

@@ -213,7 +213,7 @@ func (s *formatter) bar(from float64, share stat.Opt, cells int) string {
 	if from > 0 { // whole cells, so that consecutive bars meet
 		start := min(max(int(from*float64(cells)+0.5), 0), cells-1)
 		end := min(max(int((from+v.V)*float64(cells)+0.5), start+1), cells)
-		if v.V*float64(cells) < 0.5 { // less than what a whole cell stands for
+		if v.V*float64(cells) < 0.5 { // less than a whole cell represents
 			return strings.Repeat(figure.NBSP, start) + smallest(s.ASCII)
 		}
 		return strings.Repeat(figure.NBSP, start) + strings.Repeat(Parts(s.ASCII)[0], end-start)

@@ -1,4 +1,3 @@
-// Package effecttest makes verdicts for tests that show them.
 package screentest
 
 import (
