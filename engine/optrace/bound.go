@@ -37,14 +37,14 @@ type Work struct {
 	Took         time.Duration
 }
 
-// Rates returns bytes and operations per second, 0 where no time passed.
+// Rates returns bytes and operations per second, 0 if no time passed.
 func (w Work) Rates() (bytes, flops float64) {
 	return stat.PerSecond(w.Bytes, w.Took).V, stat.PerSecond(w.Flops, w.Took).V
 }
 
 // BoundOf classifies work by the roofline (Williams, Waterman & Patterson, CACM 52(4), 2009):
 // memory bounds it below the ridge, computing above it. It returns [BoundMixed] near the ridge,
-// and [BoundUnknown] where a rate of the peak is unknown.
+// and [BoundUnknown] if a rate of the peak is unknown.
 func (r Peak) BoundOf(w Work) Bound {
 	moving, computing := r.TimesOf(w)
 	switch {
@@ -59,7 +59,7 @@ func (r Peak) BoundOf(w Work) Bound {
 }
 
 // TimesOf returns the shortest times in seconds that the peak allows for moving the bytes and
-// for computing the operations of w; absent where the rate is unknown.
+// for computing the operations of w; absent if the rate is unknown.
 func (r Peak) TimesOf(w Work) (moving, computing stat.Opt) {
 	if r.BytesPerSecond > 0 {
 		moving = stat.Finite(w.Bytes / r.BytesPerSecond)
@@ -71,7 +71,7 @@ func (r Peak) TimesOf(w Work) (moving, computing stat.Opt) {
 	return moving, computing
 }
 
-// SharesOf returns the shares of the memory and compute peaks that w reached; absent where the
+// SharesOf returns the shares of the memory and compute peaks that w reached; absent if the
 // rate is unknown.
 func (r Peak) SharesOf(w Work) (memory, compute stat.Opt) {
 	bytes, flops := w.Rates()

@@ -11,7 +11,7 @@ type building struct {
 	pid     int32
 	main    *thread   // the thread that began it
 	first   *worker   // the compute thread of main
-	workers []*worker // by index, nil where no thread was seen
+	workers []*worker // by index, nil if no thread was seen
 	width   uint16    // number of compute threads, 0 if unknown
 	call    *callWork
 }
@@ -62,9 +62,8 @@ func (a *Assembler) strayGraph(th *thread) {
 	}
 }
 
-// ownWorker returns the compute thread for the thread that began a graph. Its first operator tells its
-// index and the number of compute threads; workers that attached earlier and do not fit are
-// dropped.
+// ownWorker returns the compute thread for the thread that began a graph. Its first operator has its
+// index and the number of compute threads; workers that attached earlier and do not fit are dropped.
 func (a *Assembler) ownWorker(g *building, e *Event) *worker {
 	w := g.first
 	if len(w.Spans) > 0 {

@@ -66,7 +66,7 @@ type costing struct {
 	c       Cost
 }
 
-// source returns source i, the zero Tensor where there is none or it was not read.
+// source returns source i, the zero Tensor if there is none or it was not read.
 func (k *costing) source(i int) *Tensor {
 	if i >= len(k.op.In) {
 		return &Tensor{}
@@ -200,8 +200,8 @@ func dim(n int64) float64 { return float64(max(n, 0)) }
 
 // product returns the cost of a product that sums over dimension sums of the first source.
 // MUL_MAT: [K, M] by [K, N] is [M, N], for each of the third and fourth dimensions of the
-// second source; the first is reused where it has fewer of them. OUT_PROD: [M, K] by [N, K] is
-// [M, N].
+// second source; the first is reused if it has fewer of them. OUT_PROD: [M, K] by [N, K] is [M,
+// N].
 func product(sums int) func(*costing) {
 	return func(k *costing) {
 		a := k.requireSource(0)

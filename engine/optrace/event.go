@@ -5,7 +5,7 @@ import "time"
 // Kind is the type of an event.
 type Kind uint8
 
-// Kinds of events, by layer. Each says what Addr, Ref and N hold; they are 0 where it does not.
+// Kinds of events, by layer. Each says what Addr, Ref and N hold; they are 0 if it does not.
 const (
 	KindNone Kind = iota
 

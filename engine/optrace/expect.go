@@ -122,7 +122,7 @@ func Expect(in Expectation) Observer {
 }
 
 // graphHit returns the mean cost of a hit at the start and one at the end of a graph: the end
-// is a return instruction, which is single-stepped where the start is cheap.
+// is a return instruction, which is single-stepped even if the start is cheap.
 func (in *Expectation) graphHit() time.Duration {
 	var sum time.Duration
 	sites := 0
@@ -333,9 +333,9 @@ func Lighten(in Expectation, limit float64) (Detail, Observer, bool) {
 // unexecuted are the operators that compute nothing: other views of a tensor.
 var unexecuted = map[string]bool{"": true, "NONE": true, "VIEW": true, "RESHAPE": true, "PERMUTE": true, "TRANSPOSE": true}
 
-// FusedNodes counts the nodes of a graph that can be computed together with the one before
-// them, which saves a hit each: the runtime fuses a norm with the product by its weight that
-// follows (ggml-cpu.c, RMS_NORM and MUL).
+// FusedNodes counts the nodes of a graph that can be computed together with the previous one,
+// which saves a hit each: the runtime fuses a norm with the product by its weight that follows
+// (ggml-cpu.c, RMS_NORM and MUL).
 func FusedNodes(t *Tables, d *DAG) int {
 	n := 0
 	for i := 1; i < len(d.Nodes); i++ {

@@ -25,7 +25,7 @@ func CheckRoom(t *testing.T, a *Assembler) {
 	for what, n := range map[string][2]int{
 		"threads": {len(a.threads), maxThreads}, "open graphs": {len(a.open), maxOpenGraphs}, "loose lanes": {len(a.loose), maxLoose},
 		"spans": {a.spans, maxOpenSpans + maxOpenSpans/4}, "requests": {len(a.disk), maxRequests},
-		"newest DAGs": {len(a.dags.newest), maxNewestDAGs}, "DAGs that are told apart": {len(a.dags.uneven), maxNewestDAGs}, "DAGs": {len(a.dags.nodes), maxPlaces},
+		"newest DAGs": {len(a.dags.newest), maxNewestDAGs}, "DAGs that are distinguished": {len(a.dags.uneven), maxNewestDAGs}, "DAGs": {len(a.dags.nodes), maxPlaces},
 	} {
 		if n[0] > n[1] {
 			t.Fatalf("%d %s are kept, more than %d", n[0], what, n[1])

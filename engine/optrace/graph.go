@@ -130,9 +130,9 @@ type BackendReceiver interface {
 	Copy(*Copy)
 }
 
-// UnknownPID stands for the processes that had a CPU while a woken thread waited for it, if the
+// UnknownPID represents the processes that had a CPU while a woken thread waited for it, if the
 // switches between them were not reported.
 const UnknownPID = -1
 
-// SiblingPID stands for other threads of the target itself.
+// SiblingPID represents other threads of the target itself.
 const SiblingPID = -2

@@ -209,7 +209,7 @@ func (v *View) culprit(i *Interference, possible float64, known bool) culprit {
 	case lost < PreemptedLimit:
 		return NoCulprit
 	case lost >= PreemptedBad && v.throttled() >= minThrottled:
-		// The target could not have had the CPUs, whoever used them meanwhile.
+		// The target could not have had the CPUs, no matter which process used them meanwhile.
 		return ByLimit
 	case lost < PreemptedBad || i.ByKernelThreads+i.ByAllPrograms > 1-minNotOthers:
 		return i.largestTaker()

@@ -7,8 +7,8 @@ const (
 	// PeakCatalog is an estimate from the data sheet of the CPU.
 	PeakCatalog = "catalog (est)"
 	// PeakSeen is the best that products with weights reached in the trace itself, while their
-	// threads kept their CPUs if scheduling was traced: a lower bound. It classifies operators
-	// and is no ceiling for them. It never falls during a trace.
+	// threads kept their CPUs if scheduling was traced: a lower bound. It classifies operators and
+	// is not a ceiling for them. It never falls during a trace.
 	PeakSeen = "seen"
 )
 

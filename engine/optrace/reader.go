@@ -222,7 +222,7 @@ func decodeStrict(line []byte, into any) error {
 		return err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the value of the line")
+		return errors.New("unexpected text after the value of the line")
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func parseEvent(line []byte) (e Event, err error) {
 	begun, opened := bytes.CutPrefix(line, []byte(`["`))
 	word, rest, closed := bytes.Cut(begun, []byte{'"'})
 	if !opened || !closed {
-		return e, errors.New("part 1 of the event is no kind")
+		return e, errors.New("part 1 of the event is not a kind")
 	}
 	var known bool
 	if e.Kind, known = ParseKind(string(word)); !known {
@@ -282,7 +282,7 @@ func (s *eventScanner) note(err error) {
 	case errors.Is(err, strconv.ErrRange):
 		s.err = fmt.Errorf("part %d of the event is out of its range", s.part)
 	case err != nil:
-		s.err = fmt.Errorf("part %d of the event is no whole number", s.part)
+		s.err = fmt.Errorf("part %d of the event is not a whole number", s.part)
 	}
 }
 

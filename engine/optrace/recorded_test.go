@@ -139,11 +139,11 @@ func TestReadRecordingSaysWhatIsWrong(t *testing.T) {
 		"a head with more":    {`{"schema":"rooftop.trace-recording/v1","more":1}` + "\n", `line 1: json: unknown field "more"`},
 		"an event too few":    {head + end, "line 2: it declares 1 events, but 0 were read"},
 		"more after the end":  {head + event + end + event, "line 4: there is data after the end"},
-		"back in time":        {head + event + `["lost",4]` + "\n", "line 3: it is earlier than the one before it"},
-		"no kind":             {head + "[5,1]\n", "line 2: part 1 of the event is no kind"},
+		"back in time":        {head + event + `["lost",4]` + "\n", "line 3: it is earlier than the previous one"},
+		"no kind":             {head + "[5,1]\n", "line 2: part 1 of the event is not a kind"},
 		"an unknown kind":     {head + `["dance",1]` + "\n", `line 2: part 1 of the event is "dance"`},
-		"a fraction":          {head + `["lost",1.5]` + "\n", "line 2: part 2 of the event is no whole number"},
-		"text for a number":   {head + `["lost","x"]` + "\n", "line 2: part 2 of the event is no whole number"},
+		"a fraction":          {head + `["lost",1.5]` + "\n", "line 2: part 2 of the event is not a whole number"},
+		"text for a number":   {head + `["lost","x"]` + "\n", "line 2: part 2 of the event is not a whole number"},
 		"a number too large":  {head + `["lost",1,99999999999]` + "\n", "line 2: part 3 of the event is out of its range"},
 		"one larger still":    {head + `["lost",99999999999999999999]` + "\n", "line 2: part 2 of the event is out of its range"},
 		"a negative time":     {head + `["lost",-1]` + "\n", "line 2: part 2 of the event is out of its range"},
@@ -156,7 +156,7 @@ func TestReadRecordingSaysWhatIsWrong(t *testing.T) {
 		"no entry":            {head + "{}\n", "line 2: it is neither an event nor one entry"},
 		"two entries":         {head + `{"name":"a","tensor":{}}` + "\n", "line 2: it is neither an event nor one entry"},
 		"an unknown entry":    {head + `{"tensor":{"colour":1}}` + "\n", `unknown field "colour"`},
-		"two values":          {head + `{"name":"a"} {}` + "\n", "line 2: something follows the value"},
+		"two values":          {head + `{"name":"a"} {}` + "\n", "line 2: unexpected text after the value"},
 	} {
 		r, err := readAll(strings.NewReader(c.text))
 		if err == nil || r != nil || !strings.Contains(err.Error(), c.says) {

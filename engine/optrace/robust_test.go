@@ -46,7 +46,7 @@ func checkSaneLane(t *testing.T, g *optrace.Graph, l int) {
 	for i := range lane.Spans {
 		s := &lane.Spans[i]
 		if s.Begin < at || s.End < s.Begin || s.End > g.End || s.Sync < 0 || s.Preempted > s.Off || s.Off < 0 {
-			t.Fatalf("graph %d from %v to %v, lane %d, span %d is %+v, the one before it ends %v", g.Index, g.Begin, g.End, l, i, *s, at)
+			t.Fatalf("graph %d from %v to %v, lane %d, span %d is %+v, the previous one ends %v", g.Index, g.Begin, g.End, l, i, *s, at)
 		}
 		at = s.End
 	}

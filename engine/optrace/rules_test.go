@@ -109,7 +109,7 @@ func TestWhichGraphALaneIsOf(t *testing.T) {
 			events: at(begin(1, 0xa), op(1, 1, 0xa1), op(1, 1, 0xa2), end(1)),
 			tids:   [][]int32{{0, 1}}, spans: [][]int{{0, 2}},
 		},
-		"a worker that goes on to another graph": {
+		"a worker that continues with another graph": {
 			// The end of the first was missed: it is dropped.
 			events:  at(begin(1, 0xa), op(1, 0, 0xa1), op(3, 1, 0xa1), begin(2, 0xb), optrace.Event{Kind: optrace.OpBegin, TID: 2, Threads: 4, Addr: 0xb1}, optrace.Event{Kind: optrace.OpBegin, TID: 3, Thread: 2, Threads: 4, Addr: 0xb1}, end(2)),
 			tids:    [][]int32{{2, 0, 3, 0}},
@@ -223,7 +223,7 @@ func TestCalls(t *testing.T) {
 				{Index: 1, Kind: optrace.CallEncode, Phase: optrace.PhaseEncode, Tokens: 5, Begin: 40, End: 60, Graphs: []int{1}},
 			},
 		},
-		"one that goes on at the end": {
+		"one that continues at the end": {
 			events: at(call(optrace.CallDecode, 1), ends, call(optrace.CallDecode, 1), begin(1, 0xa), end(1)),
 			calls:  []optrace.Call{{Kind: optrace.CallDecode, Phase: optrace.PhaseDecode, Tokens: 1, Begin: 10, End: 20}},
 		},
@@ -537,7 +537,7 @@ func TestCutCalls(t *testing.T) {
 		"it tells its tokens":            {slices.Concat([]optrace.Event{detail(optrace.LevelSched)}, whole, []optrace.Event{told, ends}), 2, 0},
 		"graphs are not recorded":        {slices.Concat([]optrace.Event{detail(optrace.LevelGraph)}, whole, []optrace.Event{detail(optrace.LevelToken), begins, ends}), 2, 0},
 		"none computes a graph":          {[]optrace.Event{detail(optrace.LevelSched), begins, ends, begins, ends}, 2, 0},
-		"nobody said what is recorded":   {slices.Concat(whole, []optrace.Event{begins, ends}), 1, 1},
+		"unknown what is recorded":       {slices.Concat(whole, []optrace.Event{begins, ends}), 1, 1},
 		"the trace ends before it does":  {slices.Concat(whole, []optrace.Event{begins}), 1, 0},
 		"the return of its graph is cut": {slices.Concat(whole, []optrace.Event{begins, begin(1, 0xa), detail(optrace.LevelSched), end(1), ends}), 1, 0},
 	} {

@@ -11,7 +11,7 @@ import (
 
 // Summary has every figure of a trace. It is the document rooftop.trace/v1 by its tags: a key
 // ends in the unit of its value (_ns, _s, _ratio). A value that is unknown is absent (null),
-// and Gaps say why. The tag absent gives the number that stands for an unknown value.
+// and Gaps say why. The tag absent gives the number that represents an unknown value.
 type Summary struct {
 	Target    Target        `json:"target"`
 	Coverage  Coverage      `json:"coverage"`
@@ -424,7 +424,7 @@ const UnknownName = "not known (after a wake-up)"
 // which a compute thread waited.
 const SiblingName = "other threads of the target"
 
-// HiddenName stands for programs of which only the CPU time is known.
+// HiddenName represents programs of which only the CPU time is known.
 const HiddenName = "programs that have ended, or are hidden"
 
 // SeenPeak describes the origin of a [PeakSeen].

@@ -32,16 +32,16 @@ const (
 
 // Toggled estimates the slowdown from windows in time order, alternately on and off. It
 // compares the logarithm of the rate of each window with probes with that of either neighbour
-// without, and takes the median of all these differences. What drifts more slowly than a window
-// (clocks, a neighbour's load, a growing context) affects the two differences of a window with
-// opposite signs. A difference of two equal windows is as often positive as negative, however
-// skewed their noise is. Comparing with the mean of the neighbours is not symmetric: an
-// occasional slow window is in two means more often than in one, and that median was 0.1 to 0.8
-// % low on a shared host. The interval is the percentile bootstrap (Efron & Tibshirani 1993,
-// ch. 13) over blocks of neighbouring windows (Künsch 1989; circular, the cube root of their
-// number long), since noise persists; it is the same for the same seed. It returns false if
-// fewer than six windows with probes have both neighbours. Independent runs differ by 8 %; this
-// resolves about 1 %.
+// without, and takes the median of all these differences. Influences that drift more slowly
+// than a window (clocks, a neighbour's load, a growing context) affects the two differences of
+// a window with opposite signs. A difference of two equal windows is as often positive as
+// negative, however skewed their noise is. Comparing with the mean of the neighbours is not
+// symmetric: an occasional slow window is in two means more often than in one, and that median
+// was 0.1 to 0.8 % low on a shared host. The interval is the percentile bootstrap (Efron &
+// Tibshirani 1993, ch. 13) over blocks of neighbouring windows (Künsch 1989; circular, the cube
+// root of their number long), since noise persists; it is the same for the same seed. It
+// returns false if fewer than six windows with probes have both neighbours. Independent runs
+// differ by 8 %; this resolves about 1 %.
 func Toggled(windows []Window, seed uint64) (Slowdown, bool) {
 	var pairs [][2]float64
 	for i := 1; i+1 < len(windows); i++ {

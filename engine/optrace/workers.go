@@ -22,12 +22,12 @@ type worker struct {
 	// any case; since is that after the last barrier began.
 	inside, since time.Duration
 
-	// base and baseBefore are refs of the counters at the begin of the span and of the one
-	// before, 0 if none.
+	// base and baseBefore are refs of the counters at the begin of the span and of the previous
+	// one, 0 if none.
 	base, baseBefore uint32
 }
 
-// never is a time that stands for "never".
+// never is the time that means "never".
 const never time.Duration = -1
 
 func newWorker(th *thread, index, count uint16) *worker {
@@ -278,8 +278,8 @@ func (a *Assembler) graphOf(w *worker, addr uint64) (found *building, possible b
 }
 
 // recentSteps is the number of compute thread 0's latest steps in which an operator of another
-// compute thread is searched: its present one, the one before, and more for events of the same
-// moment.
+// compute thread is searched: its present one, the previous one, and more for events of the
+// same moment.
 const recentSteps = 4
 
 // hasOperator reports whether an operator belongs to a graph.

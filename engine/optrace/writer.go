@@ -73,7 +73,7 @@ func newEntries(old, t *Tables) iter.Seq[recordingLine] {
 	}
 }
 
-// each yields the lines of the entries of a table, and reports whether to go on.
+// each yields the lines of the entries of a table, and reports whether to continue.
 func each[T any](yield func(recordingLine) bool, entries []T, line func(*T) recordingLine) bool {
 	for i := range entries {
 		if !yield(line(&entries[i])) {
@@ -131,7 +131,7 @@ func (rw *Writer) check(e *Event) error {
 }
 
 var (
-	errEarlier       = errors.New("it is earlier than the one before it")
+	errEarlier       = errors.New("it is earlier than the previous one")
 	errTooManyEvents = fmt.Errorf("there are more than %d: record less detail, or a shorter time", maxRecordedEvents)
 )
 

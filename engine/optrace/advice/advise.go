@@ -33,7 +33,7 @@ func advise(v *subject, causes []*cause) optrace.Advice {
 		case v.FewGraphs() && c.remedy.kind != remedyTrace:
 			reject(c, fmt.Sprintf("the trace has fewer than %d graphs, too few to change a setting", optrace.FewestGraphs))
 		case c.remedy.gain.high.OK && c.remedy.gain.high.V < worthwhile && c.remedy.kind == remedyFlag:
-			reject(c, fmt.Sprintf("the gain is at most %s, less than two runs differ by", figure.PercentSign(c.remedy.gain.high.V)))
+			reject(c, fmt.Sprintf("the gain is at most %s, less than the difference between two runs", figure.PercentSign(c.remedy.gain.high.V)))
 		default:
 			open = append(open, c)
 		}
@@ -120,7 +120,7 @@ func (v *subject) adviseNothing(causes []*cause) (do, why string) {
 	case v.Decode == nil && v.Prefill == nil:
 		return v.tooLittle()
 	case v.FewGraphs() && slices.ContainsFunc(causes, func(c *cause) bool { return c.remedy != nil }):
-		return fmt.Sprintf("Nothing yet: too early, %d of %d graphs.", v.Graphs, optrace.FewestGraphs), traceMore
+		return fmt.Sprintf("Nothing yet: the trace has only %d of %d graphs.", v.Graphs, optrace.FewestGraphs), traceMore
 	case len(causes) > 0 && severityRank(causes[0].Severity) <= severityRank(severityWarn):
 		why = "No setting is known to fix the main finding: " + causes[0].Title + " (" + causes[0].ID + ")"
 		if causes[0].instead != "" {
@@ -145,7 +145,7 @@ func (v *subject) tooLittle() (do, why string) {
 	}
 	switch {
 	case decodes > 0:
-		return fmt.Sprintf("Nothing yet: too early, %d of %d decode graphs.", decodes, optrace.FewestGraphs), traceMore
+		return fmt.Sprintf("Nothing yet: the trace has only %d of %d decode graphs.", decodes, optrace.FewestGraphs), traceMore
 	case v.Graphs > 0:
 		return "Nothing: the trace has neither a decode nor a prefill.", "The graphs are of another kind, or their kind is unknown; rooftop has no advice for them."
 	case v.Coverage.Calls > 0 || v.Coverage.Partial > 0:
@@ -158,10 +158,10 @@ func (v *subject) tooLittle() (do, why string) {
 func (v *subject) untraced() []string {
 	var out []string
 	if !v.PreemptedSpread().OK && len(v.Threads) > 0 {
-		out = append(out, "preempted: not ruled out, scheduling was not traced")
+		out = append(out, "preempted: not ruled out, because scheduling was not traced")
 	}
 	if v.ThreadCount > 1 && !v.Barriers().OK {
-		out = append(out, "sync-bound: not ruled out, barriers were not traced")
+		out = append(out, "sync-bound: not ruled out, because barriers were not traced")
 	}
 	return out
 }

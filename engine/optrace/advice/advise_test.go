@@ -103,7 +103,7 @@ func TestProbesBesideInterference(t *testing.T) {
 	}
 	s.Observer.Windows, s.Observer.MeasuredLow = 20, 0.2
 	if _, a := Diagnose(s); a.Finding != "observer-effect" {
-		t.Errorf("what was measured is of all the time: %s", a.Do)
+		t.Errorf("the measurement covers all of the time: %s", a.Do)
 	}
 }
 
@@ -249,7 +249,7 @@ func TestAdviceOfFewGraphs(t *testing.T) {
 		if bad := findings[0].Severity == severityBad; bad != (want != "") {
 			t.Errorf("%d graphs are called %q: %q", graphs, findings[0].Severity, findings[0].Evidence)
 		}
-		if early := fmt.Sprintf("Nothing yet: too early, %d of 20 graphs.", graphs); want == "" && (a.Do != early || !slices.ContainsFunc(a.Rejected, func(r string) bool { return strings.HasPrefix(r, "preempted: the trace has fewer than 20 graphs") })) {
+		if early := fmt.Sprintf("Nothing yet: the trace has only %d of 20 graphs.", graphs); want == "" && (a.Do != early || !slices.ContainsFunc(a.Rejected, func(r string) bool { return strings.HasPrefix(r, "preempted: the trace has fewer than 20 graphs") })) {
 			t.Errorf("%d graphs: %q, %q", graphs, a.Do, a.Rejected)
 		}
 	}
@@ -263,7 +263,7 @@ func TestAdviceOfTooLittle(t *testing.T) {
 	}
 	for want, s := range map[string]*optrace.Summary{
 		"Nothing: the target computed nothing while the trace ran.": {},
-		"Nothing yet: too early, 6 of 20 decode graphs.":            {Phases: []optrace.PhaseRow{phase("decode", 6)}, Coverage: optrace.Coverage{Graphs: 6}},
+		"Nothing yet: the trace has only 6 of 20 decode graphs.":    {Phases: []optrace.PhaseRow{phase("decode", 6)}, Coverage: optrace.Coverage{Graphs: 6}},
 		"Nothing: the trace has neither a decode nor a prefill.":    {Phases: []optrace.PhaseRow{phase("encode", 600)}, Coverage: optrace.Coverage{Graphs: 600}},
 		"Nothing: the trace has no complete graph.":                 {Coverage: optrace.Coverage{Calls: 3, Partial: 2}},
 		"Change nothing.": {Phases: []optrace.PhaseRow{phase("prefill", 1), phase("decode", 6)}},

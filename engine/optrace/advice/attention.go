@@ -87,7 +87,7 @@ func (v *subject) whyNotCache() string {
 }
 
 // cacheRate returns the bytes per second that attention moves in decodes, and what memory
-// delivers to as many threads; false where either is unknown.
+// delivers to as many threads; false if either is unknown.
 func (v *subject) cacheRate() (rate, peak float64, ok bool) {
 	row := v.rowOfOp(flashAttention)
 	p, known := v.PeakPoint(v.ThreadCount)
@@ -123,8 +123,8 @@ func (v *subject) shareOfOp(op string) float64 {
 	return sum
 }
 
-// rowOfOp returns the row of an operator in decodes with the largest share, nil where there
-// is none.
+// rowOfOp returns the row of an operator in decodes with the largest share, nil if there is
+// none.
 func (v *subject) rowOfOp(op string) *optrace.OperatorRow {
 	var best *optrace.OperatorRow
 	for k := range v.DecodeKinds() {

@@ -57,7 +57,7 @@ func findCold(v *subject) *cause {
 	return c
 }
 
-// whyNotLock returns why locking the weights in memory is not advised, "" where it is.
+// whyNotLock returns why locking the weights in memory is not advised, "" if it is.
 func (v *subject) whyNotLock(warm bool) string {
 	_, unmapped := argument(v.Target.Command, "--no-mmap")
 	_, locked := argument(v.Target.Command, "--mlock")

@@ -176,7 +176,7 @@ func TestFindings(t *testing.T) {
 	}{
 		{"the roof", func(s *optrace.Summary) { reads(s, 38e9) }, []string{"decode-at-memory-peak"}},
 		{"just below the roof", func(s *optrace.Summary) { reads(s, 33.9e9) }, nil},
-		{"the trace's own best is no roof", func(s *optrace.Summary) { reads(s, 38e9); s.Peak.From = "seen" }, nil},
+		{"the trace's own best is not a peak", func(s *optrace.Summary) { reads(s, 38e9); s.Peak.From = "seen" }, nil},
 		{"weights in the caches", func(s *optrace.Summary) { reads(s, 60e9) }, nil},
 		{"at the roof by bytes, and bound by computing", func(s *optrace.Summary) {
 			reads(s, 38e9)
@@ -197,9 +197,9 @@ func TestFindings(t *testing.T) {
 			lanes(s, func(_ int, t *optrace.ThreadRow) { t.Preempted, t.Sync = stat.Some(0.02), stat.Some(0.06) })
 		}, nil},
 		{"rooftop's own reader", func(s *optrace.Summary) { stolen(s); byReader(s) }, []string{"observer-effect"}},
-		{"put off by nobody else: a limit of CPU time, or another context", func(s *optrace.Summary) { stolen(s); s.Others = nil }, []string{"oversubscribed"}},
+		{"preempted by no other process: a limit of CPU time, or another context", func(s *optrace.Summary) { stolen(s); s.Others = nil }, []string{"oversubscribed"}},
 		{"put off, a little by others", func(s *optrace.Summary) { stolen(s); s.Others[0].Share = stat.Some(0.04) }, []string{"oversubscribed"}},
-		{"put off for a tenth, by nobody who is known", func(s *optrace.Summary) {
+		{"preempted for a tenth, by no known process", func(s *optrace.Summary) {
 			stolen(s)
 			s.Threads[2].Preempted, s.Others = stat.Some(0.1), nil
 		}, nil},

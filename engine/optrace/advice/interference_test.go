@@ -142,7 +142,7 @@ func TestOwnReaderIsNoReason(t *testing.T) {
 	}
 }
 
-// TestWhatTheTracerHadIsACostOfTheTrace checks that rooftop's own CPU time is no evidence
+// TestWhatTheTracerHadIsACostOfTheTrace checks that rooftop's own CPU time is not evidence
 // against other processes, that the remainder is shown without it, and that it is added to the
 // cost of the probes.
 func TestWhatTheTracerHadIsACostOfTheTrace(t *testing.T) {

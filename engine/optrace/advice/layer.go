@@ -36,15 +36,15 @@ func findSlowLayer(v *subject) *cause {
 	if v.Decode == nil {
 		return nil
 	}
-	alike := map[string][]*optrace.LayerRow{}
+	byMake := map[string][]*optrace.LayerRow{}
 	for i := range v.Layers {
 		if l := &v.Layers[i]; l.Phase == optrace.PhaseDecode.String() && l.Layer >= 0 && l.Slow.OK {
-			alike[l.Make] = append(alike[l.Make], l)
+			byMake[l.Make] = append(byMake[l.Make], l)
 		}
 	}
 	var best *cause
-	for _, made := range slices.Sorted(maps.Keys(alike)) {
-		if c := slowAmong(alike[made]); c != nil && (best == nil || c.Cost.V > best.Cost.V) {
+	for _, made := range slices.Sorted(maps.Keys(byMake)) {
+		if c := slowAmong(byMake[made]); c != nil && (best == nil || c.Cost.V > best.Cost.V) {
 			best = c
 		}
 	}

@@ -115,7 +115,7 @@ func findLost(v *subject) *cause {
 	return lost
 }
 
-// ShareOf returns lost/(lost+kept), 0 where nothing was lost.
+// ShareOf returns lost/(lost+kept), 0 if nothing was lost.
 func ShareOf(lost, kept float64) float64 {
 	if lost <= 0 {
 		return 0

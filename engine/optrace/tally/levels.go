@@ -13,8 +13,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// maxLevels is the number of levels of detail that are distinguished: a person tries only a
-// few.
+// maxLevels is the number of levels of detail that are distinguished: users try only a few.
 const maxLevels = 64
 
 // levelSum sums up the graphs of one level.
@@ -28,7 +27,7 @@ type levelSum struct {
 }
 
 // nodeCount is how many nodes of a DAG are computed ([optrace.ExecutedNodes]), and how many of
-// these may be computed together with the one before ([optrace.FusedNodes]).
+// these may be computed together with the previous one ([optrace.FusedNodes]).
 type nodeCount struct{ executed, fused int }
 
 // levelSums are the graphs by what was recorded.

@@ -65,7 +65,7 @@ func TestExpectedCostIsOfTheTraceItself(t *testing.T) {
 		t.Errorf("the probes take %v of a mean graph that others hold up", share)
 	}
 	if o.MeanGraph = p50; o.ShareOfMean().OK {
-		t.Error("a mean graph that is as the middle one is told apart")
+		t.Error("a mean graph that equals the median one is distinguished from it")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestExpectedCostOfAFewGraphsStays(t *testing.T) {
 		sites  []optrace.Site
 	}{
 		"19 graphs":         {19, optrace.LevelSched, sites(true)},
-		"no level was told": {200, 0, sites(true)},
+		"no level is known": {200, 0, sites(true)},
 		"no site is known":  {200, optrace.LevelSched, nil},
 	} {
 		tally := New(&optrace.Tables{})

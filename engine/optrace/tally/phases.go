@@ -66,7 +66,7 @@ func (s *paceSums) add(tokens int, took, pause time.Duration) {
 
 // rate returns the rate of answers in tokens per second. It is absent if decodes of several
 // contexts overlap, since the time between them is unknown, and if there are as many waits as
-// decodes, since they cannot be told apart.
+// decodes, since they cannot be distinguished.
 func (s *paceSums) rate() stat.Opt {
 	const few = 20 // one in 20 decodes may be of another context
 	if s.followed <= s.waits || s.overlaps*few > s.followed {

@@ -198,7 +198,7 @@ func TestFirstToken(t *testing.T) {
 	call(optrace.PhaseDecode, 1, 125*ms, 135*ms)
 	call(optrace.PhaseDecode, 1, 137*ms, 147*ms)
 	call(optrace.PhasePrefill, 10, 5000*ms, 5010*ms) // another request, after a long wait
-	call(optrace.PhasePrefill, 10, 9000*ms, 9010*ms) // and another: the one before wanted no token
+	call(optrace.PhasePrefill, 10, 9000*ms, 9010*ms) // and another: the previous one wanted no token
 	call(optrace.PhaseDecode, 1, 9011*ms, 9021*ms)
 	rows := tally.Summary(Settings{}).Phases
 	if len(rows) != 2 || rows[0].Phase != "prefill" || rows[1].Phase != "decode" {
@@ -332,7 +332,7 @@ func TestBackendsAndCopies(t *testing.T) {
 	graphs := New(tables) // without their operators
 	graphs.Graph(&optrace.Graph{Call: -1, Backend: 2, End: 50, Threads: []optrace.Thread{{TID: 1}}})
 	if b := graphs.Summary(Settings{}).Backends; len(b) != 1 || b[0].Seen || b[0].Time != 50 {
-		t.Errorf("operators that nobody watched are seen: %+v", b)
+		t.Errorf("operators that were not watched are seen: %+v", b)
 	}
 	if len(s.Copies) != 2 || s.Copies[0] != (optrace.CopyRow{Direction: "in", Count: 3, Bytes: 3000}) || s.Copies[1] != (optrace.CopyRow{Direction: "out", Count: 3, Bytes: 30}) {
 		t.Errorf("copies: %+v", s.Copies)

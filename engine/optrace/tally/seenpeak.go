@@ -20,7 +20,7 @@ const (
 const minApart = 2.0
 
 // seenOperators is the number of consecutive operators of a step whose rate counts for the peak
-// of a trace, so that noise in one does not make it. The prefill of one prompt has more layers.
+// of a trace, so noise in one does not determine it. The prefill of one prompt has more layers.
 const seenOperators = 8
 
 // lostCPU is the share of an operator's time for which a thread was ready without a CPU, above

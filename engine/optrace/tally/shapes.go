@@ -39,13 +39,13 @@ func (t *Tally) gaps(s *Settings) []optrace.Gap {
 		gaps = append(gaps, optrace.Gap{What: "rows", Why: "there were more operators, layers or threads than a trace distinguishes", Next: "the row \"others\" sums up the remaining ones; trace for a shorter time"})
 	}
 	if s.Cut > 0 {
-		gaps = append(gaps, optrace.Gap{What: "the phase of some calls", Why: figure.Counted(s.Cut, "call") + " cut by a pause, a change of detail or a loss: left out of every figure"})
+		gaps = append(gaps, optrace.Gap{What: "the phase of some calls", Why: figure.Counted(s.Cut, "call") + " cut by a pause, a change of detail or a loss; left out of every figure"})
 	}
 	gaps = append(gaps, t.mute.gaps(s.Detail, t.graphs)...)
 	if t.graphs > 0 && t.calls == 0 {
 		gap := optrace.Gap{What: "calls", Why: "no call that computes a batch was seen", Next: "tokens and rates are those of graphs, without the time between them"}
 		if !t.namesLogits() {
-			gap.What, gap.Why, gap.Next = "calls and tokens", gap.Why+", and no result is called "+optrace.LogitsName, "how other graphs show tokens is not known; their times are right"
+			gap.What, gap.Why, gap.Next = "calls and tokens", gap.Why+", and no result is called "+optrace.LogitsName, "it is unknown how other graphs show tokens; their times are right"
 		}
 		gaps = append(gaps, gap)
 	}

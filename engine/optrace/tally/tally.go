@@ -154,8 +154,8 @@ type step struct {
 	threads    int
 	experts    uint32
 	count      counts
-	// barriers and sched report whether these were recorded. lostCPU reports whether a thread
-	// was preempted in this operator or in the one before, after which it may begin late.
+	// barriers and sched report whether these were recorded. lostCPU reports whether a thread was
+	// preempted in this operator or in the previous one, after which it may begin late.
 	barriers, sched, lostCPU bool
 }
 

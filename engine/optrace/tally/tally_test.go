@@ -213,7 +213,7 @@ func TestTimeOfAnOperator(t *testing.T) {
 	a, b := m.op("ADD", "", tensor("a-0", "f32", 4), tensor("x", "f32", 4)), m.op("MUL", "", tensor("b-0", "f32", 4), tensor("x", "f32", 4))
 	us := time.Microsecond
 	// Lane 1 begins the second operator 500 us late: without barriers its first span
-	// goes on until then.
+	// lasts until then.
 	g := &optrace.Graph{Phase: optrace.PhaseDecode, Call: -1, End: 1000 * us, Threads: []optrace.Thread{
 		{TID: 1, Spans: []optrace.Span{{Operator: a, Addr: 1, Begin: 2 * us, End: 100 * us}, {Operator: b, Addr: 2, Begin: 100 * us, End: 1000 * us}}},
 		{TID: 2, Spans: []optrace.Span{{Operator: a, Addr: 1, Begin: 0, End: 600 * us, Off: 500 * us}, {Operator: b, Addr: 2, Begin: 600 * us, End: 990 * us}}},

@@ -38,9 +38,9 @@ func (p *threadParts) add(q threadParts) {
 	p.busy, p.waits, p.off, p.preempted = stat.AddSaturating(p.busy, q.busy), stat.AddSaturating(p.waits, q.waits), stat.AddSaturating(p.off, q.off), stat.AddSaturating(p.preempted, q.preempted)
 }
 
-// What was recorded of the threads of a graph besides its operators: an index below numWatched.
-// A share of waits, or of time off the CPU, is of the time in which these were recorded,
-// because it would shrink otherwise when they are switched off.
+// Records about the threads of a graph besides its operators, as an index below numWatched. A
+// share of waits, or of time off the CPU, is of the time in which these were recorded, because
+// it would shrink otherwise when they are switched off.
 const (
 	watchedBarriers = 1 << iota
 	watchedSched
@@ -164,7 +164,7 @@ func (s *threadSums) preempted() (sum time.Duration) {
 }
 
 // threadRows returns the threads, with ratios of the time of graphs in which the respective
-// detail was recorded. What was never recorded is absent.
+// detail was recorded. A ratio whose detail was never recorded is absent.
 func (t *Tally) threadRows(d optrace.Detail) []optrace.ThreadRow {
 	rows := make([]optrace.ThreadRow, 0, len(t.threads))
 	barriers, sched, fullest := t.thread0With(watchedBarriers), t.thread0With(watchedSched), t.fullest()
