@@ -144,7 +144,7 @@ func TrustCAs(path string) (*tls.Config, error) {
 	if path == "" {
 		return config, nil
 	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // of a FIFO, to wait for a writer has no end
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // on a FIFO, waiting for a writer might never end
 	if err != nil {
 		return nil, err
 	}
@@ -379,7 +379,7 @@ func (t Target) Unreached(where string, within time.Duration, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return wrap("connection refused at %s: is the server up? check --url", where)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return wrap("%s gave no complete answer within %s: is the server overloaded, or a firewall between?", where, within)
+		return wrap("%s gave no complete answer within %s: is the server overloaded, or is a firewall in between?", where, within)
 	case errors.As(err, &authority):
 		return wrap("the certificate of %s is signed by an unknown authority: give --ca-file", where)
 	case errors.As(err, &hostname):
@@ -389,7 +389,7 @@ func (t Target) Unreached(where string, within time.Duration, err error) error {
 	case errors.As(err, &record), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return wrap("%s does not speak TLS: give --url http://%s", where, t.host)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return wrap("%s broke off in the middle of an answer: did the server stop?", where)
+		return wrap("%s closed the connection in the middle of an answer: did the server stop?", where)
 	// The second is net/http's name for a server that speaks before it is asked.
 	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "readLoopPeekFailLocked"):
 		return wrap("%s does not speak HTTP: is this the port of an inference server? check --url", where)

@@ -79,8 +79,8 @@ type unseen struct {
 	nameLength int32 // of the text; 0 if the name is within the braces
 }
 
-// block returns the text between the braces, which is empty without labels, and with the
-// braces where the name is within them: what is a label there is none elsewhere.
+// block returns the text between the braces, which is empty without labels. If the name is
+// within the braces, the text includes them, because it parses differently then.
 func (u *unseen) block() []byte {
 	if u.nameLength == 0 {
 		return u.text

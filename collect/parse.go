@@ -112,7 +112,7 @@ func (f *Families) sample(text []byte, line int, filter *Filter) error {
 	}
 	end := seriesEnd(text)
 	if end < 0 {
-		return malformed("labels without an end")
+		return malformed("unterminated labels")
 	}
 	value, why := valueOf(text[end:])
 	if why != "" {

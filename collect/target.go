@@ -16,7 +16,7 @@ const DefaultPort = "8000"
 var ErrTarget = errors.New("not a server address")
 
 // Target is the address of one server: scheme, host, port, and a path prefix of its endpoints. The
-// zero Target is no address.
+// zero Target is not an address.
 type Target struct {
 	scheme string // http or https
 	host   string // host:port, IPv6 in brackets; always with a port
@@ -111,7 +111,7 @@ func splitPath(u *url.URL) (prefix, query string) {
 	return prefix, query
 }
 
-// IsZero reports whether t is no address.
+// IsZero reports whether t is the zero Target.
 func (t Target) IsZero() bool { return t.host == "" }
 
 // Base returns the base URL, without a trailing slash.

@@ -44,7 +44,7 @@ func (s *sum) opt() stat.Opt {
 	return stat.Some(s.v)
 }
 
-// rankID tells the engines of a page apart.
+// rankID distinguishes the engines of a page.
 type rankID struct{ replica, engine string } // Ray's replica, and the data-parallel engine
 
 // rank collects the values of one engine.
@@ -194,7 +194,7 @@ func (b *build) addGauge(g engine.Gauge, role *role, s collect.Sample) {
 		}
 		o, ok := ratio(v)
 		if !ok {
-			b.note(fmt.Sprintf("%s is %g, which is no ratio between 0 and 1: ignored", role.wire, v))
+			b.note(fmt.Sprintf("%s is %g, which is not a ratio between 0 and 1, so it is ignored", role.wire, v))
 			v = math.NaN()
 		} else {
 			v = o.V
@@ -349,7 +349,7 @@ func (b *build) finishRanks(p *engine.Page) {
 		p.Gauges[g] = b.overRanks(engine.Gauge(g), p.Ranks)
 	}
 	if b.pids {
-		b.note("gauges come once for each process (pid label): the largest is used")
+		b.note("gauges occur once per process (pid label); the largest is used")
 	}
 }
 

@@ -83,8 +83,8 @@ type Dialect struct {
 	// Core are the keys of counters that exist from the first page after a server's start. Their creation
 	// times reveal a restart. A series that appears with its first event would look like a restart.
 	Core []string
-	// Rank is the label that tells data-parallel ranks apart, Replica that of replicas behind one page,
-	// "" without.
+	// Rank is the label that distinguishes data-parallel ranks, Replica that of replicas behind one
+	// page; "" if there is none.
 	Rank, Replica string
 	// HTTP is the family, with its whole name, of answered requests, and Status its label of the status.
 	HTTP, Status string
@@ -99,7 +99,7 @@ type Dialect struct {
 	// Finish, if set, completes a page by what follows from its other values.
 	Finish func(*engine.Page)
 	// Bare are prefixes of the families that the engine's page has even with its statistics switched off,
-	// and StatsOff is what a person does then; "" if that cannot be told.
+	// and StatsOff is the next step then; "" if that cannot be distinguished.
 	Bare     []string
 	StatsOff string
 }

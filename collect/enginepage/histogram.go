@@ -40,7 +40,7 @@ func (h *histogram) add(role *role, s collect.Sample) {
 	case partBucket:
 		le, err := strconv.ParseFloat(s.Label("le"), 64)
 		if err != nil || math.IsNaN(le) {
-			h.odd = "a bucket has no bound: quantiles are absent"
+			h.odd = "a bucket has no bound, so quantiles are absent"
 			return
 		}
 		if h.buckets == nil {
@@ -66,7 +66,7 @@ func (h *histogram) finish(bounds *[]float64, counts []float64) (stat.Histogram,
 	}
 	if !count.OK {
 		if h.wire != "" && h.odd == "" {
-			h.odd = "it has no count: ignored"
+			h.odd = "it has no count, so it is ignored"
 		}
 		return stat.Histogram{}, counts
 	}
@@ -118,10 +118,10 @@ func check(buckets []bucket, series int) string {
 	previous := 0.0
 	for _, b := range buckets {
 		if b.n != buckets[0].n || (series > 0 && b.n != series) {
-			return "its series have different buckets: quantiles are absent"
+			return "its series have different buckets, so quantiles are absent"
 		}
 		if !(b.count >= previous) || math.IsInf(b.count, 0) {
-			return "its buckets fall: quantiles are absent"
+			return "its cumulative counts decrease, so quantiles are absent"
 		}
 		previous = b.count
 	}

@@ -22,7 +22,7 @@ func ParseModels(body []byte, to *facts.ServerAnswers) error {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return errors.New("/v1/models answered with something else than a list of models")
+		return errors.New("/v1/models answered with something other than a list of models")
 	}
 	for _, m := range answer.Data {
 		if m.ID == "" || (m.Parent != nil && *m.Parent != "") {

@@ -15,7 +15,7 @@ const (
 	// pacerFactor is the smallest ratio of interval to page duration: rendering the page
 	// must not take more than a twentieth of the server's event loop.
 	pacerFactor = 20
-	// pacerGrowth is the largest ratio of an interval to the one before it.
+	// pacerGrowth is the largest ratio of an interval to the previous one.
 	pacerGrowth = 2
 	pacerMemory = 9 // number of recent durations that count
 	// pacerMinPages is the number of pages that must be timed before they count as slow.
@@ -47,9 +47,9 @@ func (p *Pacer) Observe(took time.Duration) {
 	}
 }
 
-// Interval returns the time between the starts of two polls: the larger of the base
-// interval and 20 times the shortest of the last nine durations, but at most twice the
-// interval before. Before the third page it returns the base interval.
+// Interval returns the time between the starts of two polls: the larger of the base interval
+// and 20 times the shortest of the last nine durations, but at most twice the previous
+// interval. Before the third page it returns the base interval.
 func (p *Pacer) Interval() time.Duration { return max(p.base(), p.interval) }
 
 // Shortest returns the shortest of the last nine durations, 0 before the first.
@@ -68,7 +68,7 @@ func (p *Pacer) Slowed() (why string, slowed bool) {
 	if interval <= p.base() || interval < pacerFactor*p.Shortest() { // or it still grows
 		return "", false
 	}
-	return fmt.Sprintf("the metrics page takes %s: polled every %s instead of every %s so as not to disturb the server",
+	return fmt.Sprintf("the metrics page takes %s, so rooftop reads it every %s instead of every %s to avoid disturbing the server",
 		figure.Duration(p.Shortest()), figure.Duration(interval), figure.Duration(p.base())), true
 }
 

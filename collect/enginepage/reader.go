@@ -77,7 +77,7 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 			r.use(d)
 			return r.Parse(body, p)
 		}
-		b.note(d.Engine.Name + " lists its metrics but has no values yet: the server is young or was never asked anything")
+		b.note(d.Engine.Name + " lists its metrics but has no values yet: the server has just started or has had no request yet")
 	}
 	if id := r.table.Engine.ID; id != catalog.VLLM {
 		p.Engine = id
@@ -89,7 +89,7 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 			b.note(fmt.Sprintf("%d more series occur twice", len(r.families.Duplicates)-i))
 			break
 		}
-		b.note(Clip(s.String()) + " occurs twice: the first value is used")
+		b.note(Clip(s.String()) + " occurs twice; the first value is used")
 	}
 	p.Notes = slices.Clone(b.notes)
 	if finish := r.table.Finish; finish != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/rooftop-dev/rooftop/collect"
 )
 
-// What a person does next with a page that is no engine's of those that are read.
+// Next steps for a page of none of the engines that rooftop reads.
 const (
 	nextServer  = "give the address of an inference server with --url"
 	nextOutside = "rooftop probe and load measure it from outside, diagnose and tune do not read it yet"
-	nextBehind  = "it stands before servers: give the address of one of them with --url; rooftop probe and load measure through it"
+	nextBehind  = "it is a proxy in front of servers: give the address of one of them with --url; rooftop probe and load measure through it"
 )
 
 // others are pages that users give by mistake, identified by the prefix of their families, and the step to take.

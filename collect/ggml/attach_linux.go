@@ -239,8 +239,8 @@ func (g *group) detach() error {
 	return closeLinks(links)
 }
 
-// closeLinks closes links concurrently: each close waits until no CPU runs its program any
-// more, and all wait for the same moment.
+// closeLinks closes links concurrently: each close waits until no CPU runs its program, and all
+// wait for the same moment.
 func closeLinks(links []link.Link) error {
 	all := make([]error, len(links))
 	var wait sync.WaitGroup

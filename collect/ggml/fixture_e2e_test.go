@@ -17,7 +17,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-var update = flag.Bool("update", false, "record the fixture anew")
+var update = flag.Bool("update", false, "record the fixture again")
 
 // The decoder's fixture matches what a real runtime does today: the same calls, graphs and
 // operators, in the same order. With -update it is recorded again.

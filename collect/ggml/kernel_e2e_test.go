@@ -153,7 +153,7 @@ func TestE2EDisk(t *testing.T) {
 	for _, n := range open {
 		left += n
 	}
-	t.Logf("%d bytes, %d requests without an end, %d major faults, %d minor", bytes, left, major, minor)
+	t.Logf("%d bytes, %d unfinished requests, %d major faults, %d minor", bytes, left, major, minor)
 	if left != 0 {
 		t.Errorf("%v", open)
 	}

@@ -32,7 +32,7 @@ const oldestMajor = 5
 const setcap = `sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep "$(command -v rooftop)"`
 
 // Ladder checks what tracing needs by loading small programs, without attaching them. The rungs
-// are in the order in which a person would fix them.
+// are in the order in which to fix them.
 func Ladder() []Rung {
 	mayReadItself()
 	return []Rung{
@@ -65,7 +65,7 @@ func kernelRung() Rung {
 		err = fmt.Errorf("Linux %s", release) //nolint:staticcheck // a name
 	}
 	return rung("kernel", true, err, "Linux "+release+" "+runtime.GOARCH,
-		fmt.Sprintf("graphs cannot be read: that takes Linux %d.%d", oldestMajor, oldestMinor), "install a newer kernel")
+		fmt.Sprintf("reading graphs needs Linux %d.%d", oldestMajor, oldestMinor), "install a newer kernel")
 }
 
 // atLeast reports whether a release is at least a version.

@@ -257,7 +257,7 @@ func (s *Session) noteAbsent(d optrace.Detail) {
 	}{
 		{optrace.DetailToken, "calls and their tokens", "trace graphs, which show tokens"},
 		{optrace.DetailGraph, "graphs", "use a build that is not stripped"},
-		{optrace.DetailBarrier, "waits in barriers", "ends of operators are the begins of the next ones"},
+		{optrace.DetailBarrier, "waits in barriers", "operators count as ending when the next one begins"},
 	} {
 		if d&one.bit != 0 && have&one.bit == 0 {
 			s.gaps.add(optrace.Gap{What: one.what, Why: "the runtime's files have no symbol for it", Next: one.next})

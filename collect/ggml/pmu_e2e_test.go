@@ -40,7 +40,7 @@ func TestE2ECountersOfCPUs(t *testing.T) {
 			walls += e.At - at
 			counted += c.Value[optrace.Cycles] - last.Value[optrace.Cycles]
 			if c.Value[optrace.ContextSwitches] != last.Value[optrace.ContextSwitches] {
-				t.Fatal("the thread was away, and its counters are told")
+				t.Fatal("the thread was off the CPU, but its counters are reported")
 			}
 		}
 		last, at = c, e.At

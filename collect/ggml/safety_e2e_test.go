@@ -297,7 +297,7 @@ func TestE2ELossesTearGraphs(t *testing.T) {
 		partial, told := a.Dropped()
 		t.Logf("%d threads: %d graphs whole, %d partial, %d records lost", threads, len(got), partial, s.Dropped())
 		if s.Dropped() == 0 || told != s.Dropped() {
-			t.Errorf("%d threads: %d losses are told, %d were", threads, told, s.Dropped())
+			t.Errorf("%d threads: %d losses are reported, %d occurred", threads, told, s.Dropped())
 		}
 		for _, g := range got {
 			for i, lane := range g.Threads {

@@ -162,7 +162,7 @@ func (s *Session) SetDetail(d optrace.Detail) error {
 		}
 	}
 	if err := closeLinks(unused); err != nil {
-		return fmt.Errorf("take probes off %s: %w", s.name(), err)
+		return fmt.Errorf("detach probes from %s: %w", s.name(), err)
 	}
 	s.maps.setMode(d, s.unknown)
 	// Attach the begin of graphs last, so that no graph is seen without its operators.

@@ -38,8 +38,8 @@ func TestWhatIsLeftIsHandedOut(t *testing.T) {
 		end  error
 		want error
 	}{
-		"the target ended":  {context.Background(), io.EOF, io.EOF},
-		"nobody wants more": {over, nil, context.Canceled},
+		"the target ended": {context.Background(), io.EOF, io.EOF},
+		"the caller stops": {over, nil, context.Canceled},
 	} {
 		f := newFake(ring)
 		s := sessionOn(f)

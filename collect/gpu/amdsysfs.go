@@ -13,12 +13,12 @@ import (
 )
 
 // untestedAMD is a note of the AMD source.
-const untestedAMD = "AMD GPUs are read as their documentation says, and were never tested on hardware"
+const untestedAMD = "AMD GPUs are read according to their documentation; this was never tested on hardware"
 
 // untranslatedThrottle is the reason for absent clock-event reasons. AMD's throttler
 // status has other limits (PPT, TDC, several thermal ones), which differ by
 // architecture and match no bit of NVML's mask.
-const untranslatedThrottle = "AMD's reasons for lower clocks are others than NVML's, and are not translated"
+const untranslatedThrottle = "AMD's reasons for lower clocks differ from NVML's and are not translated"
 
 const drmClass = "sys/class/drm"
 

@@ -27,8 +27,8 @@ func TestAMDMarksOfAbsence(t *testing.T) {
 	}
 }
 
-// TestAMDWithoutANameOfItsOwn holds that two GPUs of which neither the id nor the place
-// is told stay two.
+// TestAMDWithoutANameOfItsOwn holds that two GPUs whose id and place are both
+// unknown stay two.
 func TestAMDWithoutANameOfItsOwn(t *testing.T) {
 	root := fstest.MapFS{}
 	for _, card := range []string{"card0", "card1"} {

@@ -20,9 +20,9 @@ import (
 // page and GPU are switched off for older values.
 const dcgmFresh = time.Second
 
-// dcgmSource reads a DCGM exporter's page. The exporter renders values that DCGM
-// sampled up to its interval ago (30 s unless told otherwise), so a reading is
-// stamped with the time at which its values were first seen.
+// dcgmSource reads a DCGM exporter's page. The exporter renders values that DCGM sampled up to
+// its interval ago (30 s by default), so a reading is stamped with the time at which its values
+// were first seen.
 type dcgmSource struct {
 	base
 	fetch Fetch
@@ -132,7 +132,7 @@ func (s *dcgmSource) storeRows(rows []dcgmRow, now time.Duration) {
 func (s *dcgmSource) stateOf(position int) state {
 	row := &s.rows[position]
 	if row.values == nil {
-		return state{asked: true, note: label(s.devices[position]) + " is not on the page any more"}
+		return state{asked: true, note: label(s.devices[position]) + " is no longer on the page"}
 	}
 	now := state{gpu: row.gpu, why: row.why, asked: true}
 	if !s.renewed { // the age is unknown, so growth of the counter has no known duration
@@ -174,7 +174,7 @@ func (s *dcgmSource) Read(ctx context.Context) (engine.GPUReading, error) {
 	s.storeRows(rows, now)
 	reading, ok := s.reading(s.keep)
 	if !ok {
-		return engine.GPUReading{}, errors.New("read GPUs from the DCGM exporter: the page shows none of them any more")
+		return engine.GPUReading{}, errors.New("read GPUs from the DCGM exporter: the page no longer shows any of them")
 	}
 	reading.T, reading.Took = s.since, now-began
 	return reading, nil

@@ -226,7 +226,7 @@ func (r *dcgmRow) read(metrics []dcgmMetric, whole *dcgmRow) {
 				r.why[m.field] = "the page has no " + m.name + ": add it to the exporter's counters file"
 			}
 		case slices.Contains(shares[:], m.field) && v/m.unit > 1+roundedUp:
-			r.why[m.field] = fmt.Sprintf("%s is %g, which is no share of a GPU", m.name, v)
+			r.why[m.field] = fmt.Sprintf("%s is %g, which is not a share of a GPU", m.name, v)
 		default:
 			r.setReading(m, v)
 		}

@@ -171,7 +171,7 @@ func TestDCGMNodes(t *testing.T) {
 }
 
 // The exporter prints values that it sampled earlier: a reading is as old as
-// they are, and the reader is told what to do about it.
+// they are, and the user learns what to do about it.
 func TestDCGMOldValues(t *testing.T) {
 	e := dcgmFile(t, "h100x2.prom")
 	s, clock := openPage(t, e, "")
@@ -205,7 +205,7 @@ func TestDCGMOldValues(t *testing.T) {
 	}
 	e.page = strings.ReplaceAll(e.page, "123456789000", "123456999000")
 	if energy.OK {
-		t.Errorf("energy of the first page: got %v, want none: nobody knows how old it is", energy)
+		t.Errorf("energy of the first page: got %v, want none: its age is unknown", energy)
 	}
 	if got := read(21 * time.Second); got != 21*time.Second || energy != stat.Some(123_456_999) {
 		t.Errorf("new values: stamped %v with %v J, want 21 s and the counter", got, energy)
@@ -222,7 +222,7 @@ func TestDCGMRefusals(t *testing.T) {
 	if err != nil || len(r.Devices) != 2 || r.Devices[1].Fields[engine.GPUUtil].OK || r.Devices[1].Index != 1 {
 		t.Errorf("a GPU that left: got %v, %v; want its place, empty", r, err)
 	}
-	if notes := s.Notes(); len(notes) != 1 || notes[0] != "GPU 1 is not on the page any more" {
+	if notes := s.Notes(); len(notes) != 1 || notes[0] != "GPU 1 is no longer on the page" {
 		t.Errorf("notes: got %v", notes)
 	}
 	for name, page := range map[string]string{

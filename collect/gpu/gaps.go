@@ -15,22 +15,22 @@ type topic struct {
 	effect string // what their absence switches off
 }
 
-// clockEvents stands for the mask of clocks-event reasons in lists of fields. The mask is
-// not an engine.GPUField.
+// clockEvents represents the mask of clocks-event reasons in lists of fields. The mask is not
+// an engine.GPUField.
 const clockEvents = engine.NumGPUFields
 
 func topics() []topic {
 	return []topic{
-		{"GPU utilization", []engine.GPUField{engine.GPUUtil}, "switches off the GPU's part in telling busy windows from idle ones: the server's own counters decide"},
+		{"GPU utilization", []engine.GPUField{engine.GPUUtil}, "switches off the GPU's part in distinguishing busy windows from idle ones; the server's own counters decide"},
 		{"memory-controller utilization", []engine.GPUField{engine.GPUMemUtil}, "switches off mem_util"},
 		{"GPU power", []engine.GPUField{engine.GPUPowerW}, "switches off tokens per watt, joules per token and the power-limit rule"},
 		{"GPU power limit", []engine.GPUField{engine.GPUPowerLimitW}, "switches off the distance to the power limit"},
-		{"VRAM", []engine.GPUField{engine.GPUVRAMTotal, engine.GPUVRAMUsed}, "switches off the VRAM peak and the check of the GPU's name against its memory: name the GPU with --gpu"},
+		{"VRAM", []engine.GPUField{engine.GPUVRAMTotal, engine.GPUVRAMUsed}, "switches off the VRAM peak and the check of the GPU's name against its memory; name the GPU with --gpu"},
 		{"GPU temperature", []engine.GPUField{engine.GPUTemperatureC}, "switches off temperature_c"},
 		{"GPU clocks", []engine.GPUField{engine.GPUSMClockMHz, engine.GPUMemClockMHz}, "switches off the clocks in the power-limit rule"},
 		{"limits of GPU clock and temperature", []engine.GPUField{engine.GPUSMClockMaxMHz, engine.GPUTemperatureLimitC}, "switches off the distance of clock and temperature to their limits"},
 		{"reasons for lower clocks", []engine.GPUField{clockEvents}, "switches off throttling as a cause of slow steps and of a power limit"},
-		{"GPU energy counter", []engine.GPUField{engine.GPUEnergyJ}, "switches off nothing: energy is taken from the power readings"},
+		{"GPU energy counter", []engine.GPUField{engine.GPUEnergyJ}, "switches off nothing; energy is taken from the power readings"},
 		{"DRAM and tensor-core use", []engine.GPUField{engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive}, "switches off the measured memory bandwidth beside the ceiling"},
 		{"PCIe traffic", []engine.GPUField{engine.GPUPCIeTxBps, engine.GPUPCIeRxBps}, "switches off the PCIe figures; no rule needs them"},
 		{"NVLink traffic", []engine.GPUField{engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps}, "switches off the NVLink figures; no rule needs them"},

@@ -52,7 +52,7 @@ func TestGPMPairs(t *testing.T) {
 		}
 	}
 	if missing := s.Missing(); len(missing) > 0 {
-		t.Errorf("missing: got %v; a read without a pair is no lack", missing)
+		t.Errorf("missing: got %v; a read without a pair does not count as missing", missing)
 	}
 }
 

@@ -182,7 +182,7 @@ func (u *unit) reason(p *probe, ret nvml.Return) string {
 	case ret == nvml.ERROR_NOT_SUPPORTED && u.gi >= 0 && !p.gpm:
 		return "the driver measures the whole GPU only, and this is a MIG slice of it"
 	case ret == nvml.ERROR_NOT_SUPPORTED && p.gpm:
-		return "the GPU has no GPM: Hopper and newer have"
+		return "the GPU has no GPM; Hopper and newer GPUs have it"
 	}
 	return reasonText(ret)
 }

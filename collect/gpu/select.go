@@ -119,7 +119,7 @@ func byRender(devices []Device, renders []int) (Selection, bool) {
 func byVisible(devices []Device, name, value string) Selection {
 	s := Selection{Positions: []int{}, How: name + "=" + value}
 	if strings.TrimSpace(value) == "" {
-		s.How = name + " is set and empty: no GPU"
+		s.How = name + " is set and empty, so no GPU is visible"
 		return s
 	}
 	for entry := range strings.SplitSeq(value, ",") {
@@ -129,7 +129,7 @@ func byVisible(devices []Device, name, value string) Selection {
 		}
 		if slices.Contains(s.Positions, i) {
 			s.Positions = []int{}
-			s.How += " names a device twice: no GPU"
+			s.How += " names a device twice, so no GPU is visible"
 			return s
 		}
 		s.Positions = append(s.Positions, i)
@@ -141,9 +141,9 @@ func byVisible(devices []Device, name, value string) Selection {
 	return s
 }
 
-// visibleDevice finds the device that one entry names. Numbers count GPUs in PCI bus
-// order, which is also CUDA's order unless the models differ. Of a GPU in MIG mode CUDA
-// shows only the first slice.
+// visibleDevice finds the device that one entry names. Numbers count GPUs in PCI bus order,
+// which is also CUDA's order unless the models differ. CUDA shows only the first slice of a GPU
+// in MIG mode.
 func visibleDevice(devices []Device, entry string) (int, bool) {
 	if n, err := strconv.Atoi(entry); err == nil {
 		return nthGPU(devices, n)

@@ -258,7 +258,7 @@ func TestSMIStream(t *testing.T) {
 			t.Errorf("after it was started again: got %v, %v", r, err)
 		}
 
-		// A line without an end does not fill the memory.
+		// An endless line does not fill the memory.
 		go io.WriteString(fake.stream(t, 1), strings.Repeat("x", 2*smiMaxLine))
 		time.Sleep(3 * time.Second)
 		fake.stream(t, 2)

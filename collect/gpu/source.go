@@ -16,7 +16,7 @@ type Device struct {
 	Name      string   // as the driver reports it
 	UUID      string   // "GPU-…", or "MIG-…" for a slice
 	Parent    string   // UUID of the GPU that a MIG slice belongs to, "" for a whole GPU
-	GI, CI    int      // instance ids of a MIG slice, -1 where unknown or not a slice
+	GI, CI    int      // instance ids of a MIG slice, -1 if unknown or not a slice
 	VRAMBytes stat.Opt // of the slice if the device is one
 	BusID     string   // "00000000:0a:00.0", lower case; "" if unknown
 	Minor     int      // N of /dev/nvidiaN, -1 if unknown
@@ -137,10 +137,10 @@ func open(ctx context.Context, o Options, local []attempt) (Source, []engine.Mis
 // insteadOf returns the effect of reading the source used instead of the one that failed.
 func insteadOf(failed, used string) string {
 	if failed == "NVML" && used == "nvidia-smi" {
-		return "switches off the energy counter, DRAM and tensor-core use, PCIe and NVLink traffic: nvidia-smi is read instead"
+		return "switches off the energy counter, DRAM and tensor-core use, PCIe and NVLink traffic; nvidia-smi is read instead"
 	}
 	if used == "AMD" {
-		return "switches off NVIDIA GPUs, where there are any: AMD's are read instead"
+		return "switches off NVIDIA GPUs, if there are any; AMD's are read instead"
 	}
 	return "switches off nothing: " + used + " is read instead"
 }
@@ -160,7 +160,7 @@ func unreadable(o Options, failed []attempt, reasons []string) engine.Missing {
 	case o.Remote != "":
 		m.Effect = effect + "check --dcgm-url, or run rooftop on " + o.Remote + "; name the GPU with --gpu for the ceilings"
 	default:
-		m.Effect = effect + "where the server has a GPU, name it with --gpu for the ceilings, or pass --dcgm-url"
+		m.Effect = effect + "if the server has a GPU, name it with --gpu for the ceilings, or pass --dcgm-url"
 	}
 	return m
 }

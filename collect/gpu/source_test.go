@@ -40,14 +40,14 @@ func TestOpenChooses(t *testing.T) {
 		missing []engine.Missing
 	}{
 		{"NVML first", Options{}, []attempt{works("NVML"), works("nvidia-smi")}, "NVML", nil},
-		{"nvidia-smi stands in", Options{}, []attempt{fails("NVML", "no library"), works("nvidia-smi")}, "nvidia-smi", []engine.Missing{
-			{What: "NVML", Reason: "no library", Effect: "switches off the energy counter, DRAM and tensor-core use, PCIe and NVLink traffic: nvidia-smi is read instead"}}},
+		{"nvidia-smi instead", Options{}, []attempt{fails("NVML", "no library"), works("nvidia-smi")}, "nvidia-smi", []engine.Missing{
+			{What: "NVML", Reason: "no library", Effect: "switches off the energy counter, DRAM and tensor-core use, PCIe and NVLink traffic; nvidia-smi is read instead"}}},
 		{"AMD's where NVIDIA has none", Options{}, []attempt{fails("NVML", "no library"), fails("nvidia-smi", "not found"), works("AMD")}, "AMD", []engine.Missing{
-			{What: "NVML", Reason: "no library", Effect: "switches off NVIDIA GPUs, where there are any: AMD's are read instead"},
-			{What: "nvidia-smi", Reason: "not found", Effect: "switches off NVIDIA GPUs, where there are any: AMD's are read instead"}}},
+			{What: "NVML", Reason: "no library", Effect: "switches off NVIDIA GPUs, if there are any; AMD's are read instead"},
+			{What: "nvidia-smi", Reason: "not found", Effect: "switches off NVIDIA GPUs, if there are any; AMD's are read instead"}}},
 		{"nothing", Options{}, []attempt{fails("NVML", "no library"), fails("nvidia-smi", "not found")}, "", []engine.Missing{
 			{What: "GPU", Reason: "NVML: no library; nvidia-smi: not found",
-				Effect: off + "where the server has a GPU, name it with --gpu for the ceilings, or pass --dcgm-url"}}},
+				Effect: off + "if the server has a GPU, name it with --gpu for the ceilings, or pass --dcgm-url"}}},
 		{"an exporter that was named comes first", Options{DCGM: dcgm}, []attempt{works("NVML")}, "DCGM exporter", nil},
 		{"an exporter that does not answer", Options{DCGM: gone}, []attempt{works("NVML")}, "NVML", []engine.Missing{
 			{What: "DCGM exporter", Reason: "connection refused", Effect: "switches off nothing: NVML is read instead"}}},

@@ -43,8 +43,8 @@ func Dialect() *enginepage.Dialect {
 	}
 }
 
-// finish completes a page: the KV buffer is used by the token, and the counters of speculative decoding are there
-// without it.
+// finish completes a page. The KV buffer is allocated by the token, and the counters of speculative decoding
+// exist even without it.
 func finish(p *engine.Page) {
 	for i := range p.Ranks {
 		p.Ranks[i].Cache.BlockSize = "1"

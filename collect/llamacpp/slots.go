@@ -14,7 +14,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// slot is what /slots tells of one slot.
+// slot is what /slots reports about one slot.
 type slot struct {
 	ID         int  `json:"id"`
 	Task       int  `json:"id_task"`
@@ -45,8 +45,8 @@ func (n *next) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Pages fetches the page of one server, with what its slots tell appended as metrics. It counts requests and
-// tokens from one page to the next, so it must not be used concurrently.
+// Pages fetches the page of one server, with metrics of its slots appended. It counts requests and tokens
+// from one page to the next, so it must not be used concurrently.
 type Pages struct {
 	buf      []byte
 	closed   bool // the server has no /slots
@@ -140,7 +140,7 @@ func (p *Pages) extend(body []byte, slots []slot, launch map[string]facts.Settin
 		put("_kv_tokens", size)
 		put("_kv_usage", stat.Some(min(1, held/size.V)))
 	}
-	// What ended between the two answers is on neither of them.
+	// A request that ended between the two answers is on neither of them.
 	p.generated = max(p.generated, now.predicted+generating)
 	put("_generation_tokens_total", stat.Some(p.generated))
 	if cached.OK {
@@ -206,7 +206,8 @@ func (p *Pages) countable() bool {
 }
 
 // pool returns the tokens that all slots may hold together, --ctx-size: it is divided among them unless they
-// share one KV buffer, which each then may fill. /slots does not tell which: without the launch it is unknown.
+// share one KV buffer, which each then may fill. /slots does not report which, so it is unknown without the
+// launch.
 func pool(slots []slot, launch map[string]facts.Setting) stat.Opt {
 	if launch == nil || len(slots) == 0 {
 		return stat.None

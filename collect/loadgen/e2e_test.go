@@ -38,7 +38,7 @@ const (
 	clientVariable = "ROOFTOP_E2E_CLIENT"
 )
 
-// streamOrder is what the client's process is told.
+// streamOrder is the input of the client's process.
 type streamOrder struct {
 	URL  string
 	Load Load

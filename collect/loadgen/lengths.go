@@ -132,17 +132,17 @@ func (l *Lengths) check() error {
 		}
 	case Lognormal:
 		if !(l.Mean >= 1 && l.Mean <= MaxTokens) {
-			return fmt.Errorf("have a mean of %v: 1 to %d", l.Mean, MaxTokens)
+			return fmt.Errorf("have a mean of %v, must be 1 to %d", l.Mean, MaxTokens)
 		}
 		if !(l.Sigma >= 0 && l.Sigma <= 10) {
-			return fmt.Errorf("have a sigma of %v: 0 to 10", l.Sigma)
+			return fmt.Errorf("have a sigma of %v, must be 0 to 10", l.Sigma)
 		}
 		if l.Max < 0 || l.Min < 0 || l.Max > 0 && l.Max < max(l.Min, 1) {
 			return fmt.Errorf("end at %d, below their start %d", l.Max, l.Min)
 		}
 	case Uniform:
 		if l.Min < 1 {
-			return fmt.Errorf("start at %d: at least 1", l.Min)
+			return fmt.Errorf("start at %d, must be at least 1", l.Min)
 		}
 		if l.Max < l.Min {
 			return fmt.Errorf("end at %d, below their start %d", l.Max, l.Min)
@@ -151,10 +151,10 @@ func (l *Lengths) check() error {
 		return fmt.Errorf("have no shape %d", int(l.Shape))
 	}
 	if l.Shape == Listed && l.least() < 1 {
-		return fmt.Errorf("start at %d: at least 1", l.least())
+		return fmt.Errorf("start at %d, must be at least 1", l.least())
 	}
 	if l.most() > MaxTokens {
-		return fmt.Errorf("end at %d: at most %d", l.most(), MaxTokens)
+		return fmt.Errorf("end at %d, must be at most %d", l.most(), MaxTokens)
 	}
 	return nil
 }
@@ -275,7 +275,7 @@ func (d *Delay) check() error {
 	case d.Shape == Uniform && d.Max < d.Min:
 		return fmt.Errorf("it ends at %v, below its start %v", d.Max, d.Min)
 	case d.Shape == Lognormal && !(d.Sigma >= 0 && d.Sigma <= 10):
-		return fmt.Errorf("sigma is %v: 0 to 10", d.Sigma)
+		return fmt.Errorf("sigma is %v, must be 0 to 10", d.Sigma)
 	case d.Shape == Listed || d.Shape < 0 || d.Shape > Exponential:
 		return fmt.Errorf("a time has no shape %d", int(d.Shape))
 	case d.Mean > math.MaxInt64/tailFactor/2 || d.Max > math.MaxInt64/2:

@@ -232,17 +232,17 @@ func (l *Load) Validate() error {
 	p.refuse(l.Arrival < Closed || l.Arrival > Replay, "arrival %d is unknown", int(l.Arrival))
 	l.checkLevels(&p)
 	l.checkLengths(&p)
-	p.refuse(!stat.IsFinite(l.TokensPerWord) || l.TokensPerWord < 0, "tokens per word is %v: above 0", l.TokensPerWord)
-	p.refuse(!(l.Cancel >= 0 && l.Cancel <= 1), "cancelled share is %v: 0 to 1", l.Cancel)
+	p.refuse(!stat.IsFinite(l.TokensPerWord) || l.TokensPerWord < 0, "tokens per word is %v, must be above 0", l.TokensPerWord)
+	p.refuse(!(l.Cancel >= 0 && l.Cancel <= 1), "cancelled share is %v, must be 0 to 1", l.Cancel)
 	p.refuse(l.Stagger < 0 || l.Duration < 0 || l.Deadline < 0, "a time of the load is negative")
-	p.refuse(l.Requests < 0, "requests is %d: at least 0", l.Requests)
+	p.refuse(l.Requests < 0, "requests is %d, must be at least 0", l.Requests)
 	p.refuse(l.Retry && !l.open(), "retries need an open loop: a client of a closed loop continues with its next request")
 	if err := l.Think.check(); err != nil {
 		p = append(p, fmt.Errorf("think time: %w", err))
 	}
 	for _, a := range l.Adapters {
 		p.refuse(a.Model == "", "an adapter has no name")
-		p.refuse(!(a.Weight > 0) || !stat.IsFinite(a.Weight), "weight of adapter %q is %v: above 0", a.Model, a.Weight)
+		p.refuse(!(a.Weight > 0) || !stat.IsFinite(a.Weight), "weight of adapter %q is %v, must be above 0", a.Model, a.Weight)
 	}
 	return errors.Join(p...)
 }
@@ -251,18 +251,18 @@ func (l *Load) checkLevels(p *problems) {
 	switch {
 	case l.Arrival == Replay:
 		p.refuse(l.Trace == nil || !l.Trace.Timed, "the trace has no arrival times: give a rate or clients")
-		p.refuse(len(l.Phases) > 0, "a replayed trace has its own arrivals: no phases")
-		p.refuse(!(l.traceSpeed() > 0) || !stat.IsFinite(l.TraceSpeed), "trace speed is %v: above 0", l.TraceSpeed)
+		p.refuse(len(l.Phases) > 0, "a replayed trace has its own arrival times, so phases do not apply")
+		p.refuse(!(l.traceSpeed() > 0) || !stat.IsFinite(l.TraceSpeed), "trace speed is %v, must be above 0", l.TraceSpeed)
 		return
 	case len(l.Phases) > 0:
 		l.checkPhases(p)
 	case l.Arrival == Closed:
-		p.refuse(l.Clients < 1, "clients is %d: at least 1", l.Clients)
-		p.refuse(l.Clients > maxClients, "clients is %d: at most %d", l.Clients, maxClients)
+		p.refuse(l.Clients < 1, "clients is %d, must be at least 1", l.Clients)
+		p.refuse(l.Clients > maxClients, "clients is %d, must be at most %d", l.Clients, maxClients)
 	default:
-		p.refuse(!(l.Rate > 0 && l.Rate <= maxRate), "rate is %v requests a second: above 0, at most %.0f", l.Rate, maxRate)
+		p.refuse(!(l.Rate > 0 && l.Rate <= maxRate), "rate is %v requests a second, must be above 0 and at most %.0f", l.Rate, maxRate)
 	}
-	p.refuse(l.Arrival == Gamma && !(l.CV > 0 && l.CV <= 100), "coefficient of variation is %v: above 0, at most 100", l.CV)
+	p.refuse(l.Arrival == Gamma && !(l.CV > 0 && l.CV <= 100), "coefficient of variation is %v, must be above 0 and at most 100", l.CV)
 }
 
 func (l *Load) checkPhases(p *problems) {
@@ -270,14 +270,14 @@ func (l *Load) checkPhases(p *problems) {
 	if l.Arrival == Closed {
 		most, unit = maxClients, "clients"
 	}
-	p.refuse(len(l.Phases) > maxPhases, "there are %d phases: at most %d", len(l.Phases), maxPhases)
+	p.refuse(len(l.Phases) > maxPhases, "there are %d phases, at most %d are allowed", len(l.Phases), maxPhases)
 	some := false
 	for i, phase := range l.Phases {
 		last := i == len(l.Phases)-1
-		p.refuse(phase.Duration < 0 || phase.Duration == 0 && !last, "phase %d lasts %v: above 0", i+1, phase.Duration)
-		p.refuse(phase.Duration == 0 && phase.From != phase.To, "phase %d is a ramp without end", i+1)
+		p.refuse(phase.Duration < 0 || phase.Duration == 0 && !last, "phase %d lasts %v, must be above 0", i+1, phase.Duration)
+		p.refuse(phase.Duration == 0 && phase.From != phase.To, "phase %d is a ramp without a duration", i+1)
 		for _, level := range []float64{phase.From, phase.To} {
-			p.refuse(!(level >= 0 && level <= most), "phase %d has %v %s: 0 to %.0f", i+1, level, unit, most)
+			p.refuse(!(level >= 0 && level <= most), "phase %d has %v %s, must be 0 to %.0f", i+1, level, unit, most)
 			some = some || level > 0
 		}
 	}
@@ -302,18 +302,18 @@ func (l *Load) checkLengths(p *problems) {
 		}
 	} else {
 		p.refuse(len(l.Trace.Requests) == 0, "the trace contains no requests")
-		p.refuse(l.SharedPrefixTokens > 0, "a trace has prompts of its own: no shared prefix")
+		p.refuse(l.SharedPrefixTokens > 0, "a trace has its own prompts, so a shared prefix does not apply")
 	}
 	if !l.Turns.IsZero() {
 		if err := l.Turns.check(); err != nil {
 			*p = append(*p, fmt.Errorf("turns %w", err))
 		}
-		p.refuse(l.Trace != nil && l.Turns.most() > 1, "a trace has turns of its own: no further ones")
+		p.refuse(l.Trace != nil && l.Turns.most() > 1, "a trace has its own turns, so further turns do not apply")
 	}
 	if !l.TurnTokens.IsZero() {
 		named("turn", l.TurnTokens)
 	}
-	p.refuse(l.SharedPrefixTokens < 0, "shared prefix is %d tokens: at least 0", l.SharedPrefixTokens)
-	p.refuse(l.PrefixGroups < 0 || l.PrefixGroups > maxGroups, "prefix groups is %d: 1 to %d", l.PrefixGroups, maxGroups)
-	p.refuse(!(l.PrefixZipf >= 0 && l.PrefixZipf <= 10), "Zipf exponent of the groups is %v: 0 to 10", l.PrefixZipf)
+	p.refuse(l.SharedPrefixTokens < 0, "shared prefix is %d tokens, must be at least 0", l.SharedPrefixTokens)
+	p.refuse(l.PrefixGroups < 0 || l.PrefixGroups > maxGroups, "prefix groups is %d, must be 1 to %d", l.PrefixGroups, maxGroups)
+	p.refuse(!(l.PrefixZipf >= 0 && l.PrefixZipf <= 10), "Zipf exponent of the groups is %v, must be 0 to 10", l.PrefixZipf)
 }

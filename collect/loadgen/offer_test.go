@@ -168,8 +168,8 @@ func TestOfferIsGolden(t *testing.T) {
 	}
 }
 
-// fate is a server of random answer times that fails every few requests.
-func fate(t *testing.T, load Load, seed uint64, n int) []Intent {
+// flakyServer returns the first n intents for a server with random answer times that fails every few requests.
+func flakyServer(t *testing.T, load Load, seed uint64, n int) []Intent {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	o, err := NewOffer(load)
@@ -203,8 +203,8 @@ func fate(t *testing.T, load Load, seed uint64, n int) []Intent {
 func TestOpenLoopIgnoresTheServer(t *testing.T) {
 	load := open(Gamma, 30)
 	load.PromptTokens, load.OutputTokens, load.Cancel = Between(5, 50), Between(1, 50), 0.3
-	want := fate(t, load, 1, 300)
-	if diff := cmp.Diff(want, fate(t, load, 2, 300)); diff != "" {
+	want := flakyServer(t, load, 1, 300)
+	if diff := cmp.Diff(want, flakyServer(t, load, 2, 300)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -220,7 +220,7 @@ func TestClosedLoopRequestsIgnoreTheServer(t *testing.T) {
 		}
 		return by
 	}
-	short, long := content(fate(t, load, 1, 100)), content(fate(t, load, 2, 1000))
+	short, long := content(flakyServer(t, load, 1, 100)), content(flakyServer(t, load, 2, 1000))
 	for prompt, want := range short {
 		if diff := cmp.Diff(want, long[prompt]); diff != "" {
 			t.Error(diff)
@@ -290,7 +290,7 @@ func TestSessions(t *testing.T) {
 				t.Errorf("turn %d has %d words, said to have %d, after %d and an answer of 2", i.Turn, n, i.PromptTokens, before.PromptTokens)
 			}
 			if i.At != before.At+3*sec {
-				t.Errorf("turn %d comes %v after the one before, want a second of answer and two of thought", i.Turn, i.At-before.At)
+				t.Errorf("turn %d comes %v after the previous one, want a second of answer and two of thought", i.Turn, i.At-before.At)
 			}
 		}
 		last[i.Session] = i
@@ -372,7 +372,7 @@ func TestFailedTurnIsForgotten(t *testing.T) {
 	o.Done(second.ID, Outcome{At: 2 * sec})
 	third := o.Next()
 	if want := first.Prompt + " yes "; !strings.HasPrefix(third.Prompt, want) || strings.HasPrefix(third.Prompt, second.Prompt) {
-		t.Errorf("after a failed turn the prompt is %q, want it to go on from %q", third.Prompt, want)
+		t.Errorf("after a failed turn the prompt is %q, want it to continue from %q", third.Prompt, want)
 	}
 	if third.At != 2*sec+backoffFirst {
 		t.Errorf("the next request comes at %v, want a pause of 100 ms", third.At)

@@ -98,12 +98,12 @@ func TestPromptsShareOnlyThePrefix(t *testing.T) {
 				block = strings.Join(strings.Fields(rest)[:16], " ")
 			}
 			if begun[block] {
-				t.Fatalf("two prompts go on with %q", block)
+				t.Fatalf("two prompts continue with %q", block)
 			}
 			begun[block] = true
 			for _, c := range i.Prompt {
 				if c < ' ' || c > '~' {
-					t.Fatalf("character %q is no printable ASCII", c)
+					t.Fatalf("character %q is not printable ASCII", c)
 				}
 			}
 		}

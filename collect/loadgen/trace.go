@@ -103,7 +103,7 @@ func firstByte(in *bufio.Reader) (byte, error) {
 		case b > ' ':
 			return b, in.UnreadByte()
 		case !unicode.IsSpace(rune(b)): // as in /dev/zero, which has no end
-			return 0, errors.New("this is no text")
+			return 0, errors.New("this is not a text file")
 		}
 	}
 }
@@ -126,7 +126,7 @@ func wrongAt(line int, format string, values ...any) error {
 // with one token.
 func checkTokens(line int, field string, n int) error {
 	if n < 0 || n > MaxTokens {
-		return wrongAt(line, "%s is %d: 0 to %d", field, n, MaxTokens)
+		return wrongAt(line, "%s is %d, must be 0 to %d", field, n, MaxTokens)
 	}
 	return nil
 }

@@ -68,22 +68,22 @@ func TestParseTraceRefuses(t *testing.T) {
 	head := "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 	for _, tc := range []struct{ name, in, want string }{
 		{"empty", " \n", "x: the trace is empty"},
-		{"no text", "\x00\x00", "x: this is no text"},
+		{"no text", "\x00\x00", "x: this is not a text file"},
 		{"header alone", head, "x: the trace contains no requests"},
 		{"no column", "TIMESTAMP,Tokens\n", "x:1: the header has no column of contexttokens: give TIMESTAMP,ContextTokens,GeneratedTokens, or JSON lines"},
-		{"no number", head + "2023-11-16 18:15:46,a few,4\n", `x:2: contexttokens is "a few", no whole number`},
-		{"negative", head + "1,2,3\n2,3,-1\n", "x:3: generatedtokens is -1: 0 to 16777216"},
+		{"no number", head + "2023-11-16 18:15:46,a few,4\n", `x:2: contexttokens is "a few", not a whole number`},
+		{"negative", head + "1,2,3\n2,3,-1\n", "x:3: generatedtokens is -1, must be 0 to 16777216"},
 		{"no time", head + "noon,2,3\n", `x:2: timestamp is "noon": give a date as 2023-11-16 18:15:46.68, or seconds`},
-		{"centuries", head + "2023-11-16 18:15:46,2,3\n0001-11-16 18:15:46,2,3\n", `x:3: timestamp is "0001-11-16 18:15:46", years from the first`},
+		{"centuries", head + "2023-11-16 18:15:46,2,3\n0001-11-16 18:15:46,2,3\n", `x:3: timestamp is "0001-11-16 18:15:46", which is years from the first`},
 		{"missing field", head + "1,2\n", "x:2: column 1: wrong number of fields"},
 		{"missing length", `{"timestamp":1,"input_length":5}`, "x:1: output_length is missing"},
 		{"type", "{\"input_length\":5,\"output_length\":1}\n{\"input_length\":\"5\"}", "x:2: input_length is of type string, not int"},
 		{"broken line", "{\"input_length\":5,\n", "x:1: unexpected end of JSON input"},
 		{"blocks beyond the prompt", `{"input_length":512,"output_length":1,"hash_ids":[1,2]}`, "x:1: hash_ids has 2 blocks of 512 tokens for an input_length of 512"},
 		{"some times", "{\"input_length\":1,\"output_length\":1}\n{\"input_length\":1,\"output_length\":1,\"timestamp\":3}", "x:2: timestamp: some lines have one and some have none"},
-		{"list of requests", "[\n{\"input_length\":1}]", "x:2: conversations is missing: a list is one of conversations, requests come one a line"},
+		{"list of requests", "[\n{\"input_length\":1}]", "x:2: conversations is missing: a JSON list must hold conversations; write requests one per line"},
 		{"list cut off", "[\n{\"conversations\":[]},\n", "x:2: the list is truncated"},
-		{"nobody answers", `[{"conversations":[]}]`, "x: the trace contains no requests"},
+		{"no answers", `[{"conversations":[]}]`, "x: the trace contains no requests"},
 		{"content in parts", "[{\"messages\":[{\"role\":\"user\",\"content\":[]}]}]", "x:1: messages.content is of type array, not string"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

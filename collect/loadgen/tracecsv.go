@@ -50,7 +50,7 @@ func parseCSV(r io.Reader) (*Trace, error) {
 			at := place[i+1]
 			n, err := strconv.Atoi(strings.TrimSpace(record[at]))
 			if err != nil {
-				return nil, wrongAt(line, "%s is %q, no whole number", columns[i+1].names[0], record[at])
+				return nil, wrongAt(line, "%s is %q, not a whole number", columns[i+1].names[0], record[at])
 			}
 			if err := checkTokens(line, columns[i+1].names[0], n); err != nil {
 				return nil, err
@@ -67,7 +67,7 @@ func parseCSV(r io.Reader) (*Trace, error) {
 			}
 			request.At = stamp.Sub(origin)
 			if request.At.Abs() > maxTraceSpan {
-				return nil, wrongAt(line, "timestamp is %q, years from the first", record[place[0]])
+				return nil, wrongAt(line, "timestamp is %q, which is years from the first", record[place[0]])
 			}
 		}
 		t.Requests = append(t.Requests, request)

@@ -84,7 +84,7 @@ func (l *traceLine) request(line int) (request Traced, timed bool, err error) {
 	}
 	if l.Timestamp != nil {
 		if !(math.Abs(*l.Timestamp) < maxTraceSpan.Seconds()*1e3) {
-			return Traced{}, false, wrongAt(line, "timestamp is %v ms: a time since the start of the trace", *l.Timestamp)
+			return Traced{}, false, wrongAt(line, "timestamp is %v ms, must be a time since the start of the trace", *l.Timestamp)
 		}
 		request.At = time.Duration(math.Round(*l.Timestamp * float64(time.Millisecond)))
 	}
@@ -140,7 +140,7 @@ func parseConversations(in io.Reader) (*Trace, error) {
 		}
 		at := lines.line(decoder.InputOffset())
 		if line.Conversations == nil && line.Messages == nil {
-			return nil, wrongAt(at, "conversations is missing: a list is one of conversations, requests come one a line")
+			return nil, wrongAt(at, "conversations is missing: a JSON list must hold conversations; write requests one per line")
 		}
 		if request, _, _ := line.request(at); len(request.Turns) > 0 {
 			t.Requests = append(t.Requests, request)

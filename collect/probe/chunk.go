@@ -43,8 +43,8 @@ type timings struct {
 // output reports whether the choice has anything that was generated.
 func (c *chunk) output() bool { return c.says || c.thinks || c.calls }
 
-// token reports whether a message with a choice stands for output. Every one does, except
-// an opening message that comes first, and a closing message after others.
+// token reports whether a message with a choice represents output. Every one does, except an
+// opening message that comes first, and a closing message after others.
 func (c *chunk) token(first bool, before int) bool {
 	return !(first && c.opens() || c.closes() && before > 0)
 }

@@ -194,7 +194,7 @@ func (c *Client) firstModel(ctx context.Context) (string, error) {
 
 // notAList says what came in place of a list of models.
 func notAList(body []byte) error {
-	what := "something else than a list of models"
+	what := "something other than a list of models"
 	if text := bytes.TrimSpace(body); bytes.HasPrefix(text, []byte("<")) {
 		what = webPage(text)
 	}

@@ -39,7 +39,7 @@ func (x *exchange) describe(parent context.Context, host string, err error) stri
 	case errors.Is(err, ErrTruncated):
 		return fmt.Sprintf("the server closed the stream %s, without [DONE] or a finish reason", x.progress())
 	case errors.Is(err, ErrOverrun):
-		return fmt.Sprintf("the server went on %s, beyond the %d tokens it was asked for", x.progress(), x.request.MaxTokens)
+		return fmt.Sprintf("the server continued %s, beyond the %d requested tokens", x.progress(), x.request.MaxTokens)
 	case errors.Is(err, ErrCancelled):
 		return "closed by the client " + x.progress() + ", as requested"
 	case errors.Is(err, errEventTooLong):

@@ -79,7 +79,7 @@ func TestSendCutEverywhere(t *testing.T) {
 		"id: 7\n: keep-alive\nevent: message\ndata: " + `{"choices":[{"delta":` + "\ndata: " + `{"content":"屋根🏠"}}]}` + "\n\n",
 		"data: " + vllmChatToken + "\n\n", "data:" + vllmUsage + "\n\n", done,
 	}
-	const opens, ends = 1, 2 // these and what stands before are no chunks, nor are the last ends events
+	const opens, ends = 1, 2 // these and what precedes them are no chunks, nor are the last ends events
 	for _, end := range []string{"\n", "\r\n", "\r"} {
 		var body string
 		var last []int // offset of each chunk's last byte

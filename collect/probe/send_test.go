@@ -199,7 +199,7 @@ func TestSendEngines(t *testing.T) {
 				PrefillSeconds: some(0.0125), DecodeSeconds: some(0)},
 		},
 		{
-			name:  "llama.cpp before cache_n: the prompt's length is not told",
+			name:  "llama.cpp before cache_n: the prompt's length is not reported",
 			body:  streamOf(`{"choices":[{"text":"a"}]}`, `{"choices":[{"text":"","finish_reason":"length"}],"timings":{"prompt_n":8,"prompt_ms":-1,"predicted_n":1,"predicted_ms":"x"}}`),
 			kinds: []capture.ChunkKind{capture.Text},
 			want:  capture.Request{Finish: "length", Text: "a"},
@@ -338,7 +338,7 @@ func TestSendErrors(t *testing.T) {
 			return r, nil
 		}, 0, "the server answered with status 308 Permanent Redirect: it redirects to https://other.test/v1/completions, which is not followed: give that address if you trust it"},
 		{"repeats the key", answering(401, "application/json", `{"error":{"message":"wrong key: sk-0123456789, tenant: t-9876543210"}}`), 0, "the server answered with status 401 Unauthorized: wrong key: [redacted], tenant: [redacted]"},
-		{"endless", answering(200, sse, strings.Repeat(token, 100)), 12 + extraChunks, "the server went on after the 20th chunk, beyond the 3 tokens it was asked for"},
+		{"endless", answering(200, sse, strings.Repeat(token, 100)), 12 + extraChunks, "the server continued after the 20th chunk, beyond the 3 requested tokens"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newTestClient(t, Options{Model: "m", APIKey: "sk-0123456789", Headers: http.Header{"X-Tenant": {"t-9876543210"}}}, tc.server)
@@ -431,7 +431,7 @@ func TestSendDialects(t *testing.T) {
 		{"validation error of FastAPI", []string{vllm, ""}, 422, 2, []string{"max_tokens"}, 1, false},
 		{"max_completion_tokens (OpenAI since o1)", []string{openai, ""}, 400, 2, []string{"max_completion_tokens", "stream_options"}, 1, false},
 		{"both", []string{vllm, openai, ""}, 400, 3, []string{"max_completion_tokens"}, 2, false},
-		{"a limit that is too large is no dialect", []string{large}, 400, 1, []string{"max_tokens", "stream_options"}, 0, true},
+		{"a limit that is too large is not a dialect", []string{large}, 400, 1, []string{"max_tokens", "stream_options"}, 0, true},
 		{"an error of the server is none", []string{vllm}, 500, 1, []string{"max_tokens", "stream_options"}, 0, true},
 		{"asked again once", []string{vllm, vllm}, 400, 2, []string{"max_tokens"}, 1, true},
 	} {

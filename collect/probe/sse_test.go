@@ -43,7 +43,7 @@ func TestEventReader(t *testing.T) {
 		{"only one space is taken off", "data:  a\n\n", []event{{"", " a"}}},
 		{"field without a colon", "data\n\n", []event{{"", ""}}},
 		{"event name", "event: error\ndata: a\n\ndata: b\n\n", []event{{"error", "a"}, {"", "b"}}},
-		{"name without data is no event", "event: error\n\ndata: b\n\n", []event{{"", "b"}}},
+		{"name without data is not an event", "event: error\n\ndata: b\n\n", []event{{"", "b"}}},
 		{"byte order mark", "\ufeffdata: a\n\n", []event{{"", "a"}}},
 		{"last empty line missing", "data: a\n\ndata: [DONE]\n", []event{{"", "a"}, {"", "[DONE]"}}},
 		{"no empty lines between JSON", "data: {}\ndata: {\"a\":1}\ndata: [DONE]\n\ndata: b\n\n", []event{{"", "{}"}, {"", "{\"a\":1}"}, {"", "[DONE]"}, {"", "b"}}},

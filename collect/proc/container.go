@@ -6,7 +6,7 @@ import (
 )
 
 // dockerGroup matches the path of the control group of a container of Docker: /docker/ID, or
-// /system.slice/docker-ID.scope where systemd makes the groups.
+// /system.slice/docker-ID.scope if systemd creates the groups.
 var dockerGroup = regexp.MustCompile(`(?:^|/)docker[-/]([0-9a-f]{64})\b`)
 
 // Container returns the ID of the container of Docker that the server runs in; "" if it runs in none, or in

@@ -190,7 +190,7 @@ func (f FS) Starting(ips []netip.Addr, port uint16) (pid int, ok bool) {
 	return f.byCommandLine(unmapped(ips), port, anyUser)
 }
 
-// anyUser stands for every user.
+// anyUser means every user.
 const anyUser = -1
 
 // byCommandLine finds the only vLLM server of a user that connections to the port at one

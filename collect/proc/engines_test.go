@@ -48,7 +48,7 @@ func TestRolesOfEngines(t *testing.T) {
 		{"SGLang's names cut to 15 characters", []fake{
 			{pid: 5, ppid: 1, argv: python}, {pid: 7, ppid: 5, comm: "sglang::schedul", argv: []string{""}}, {pid: 8, ppid: 5, comm: "sglang::detoken", argv: []string{""}},
 		}, 0, map[int]Role{5: APIServer, 7: EngineCore, 8: Detokenizer}},
-		{"an engine that nobody knows, in a container", []fake{
+		{"an unknown engine in a container", []fake{
 			{pid: 5, ppid: 1, argv: []string{"/sbin/tini", "--", "/app/tgi"}}, {pid: 6, ppid: 5, argv: []string{"/app/tgi"}}, {pid: 7, ppid: 6, argv: []string{"/app/shard", "0"}},
 		}, 0, map[int]Role{5: Launcher, 6: Program, 7: Other}},
 		{"a vLLM worker alone", []fake{{pid: 5, ppid: 1, argv: []string{"VLLM::Worker_TP1"}}}, 0, map[int]Role{5: Worker}},
@@ -117,7 +117,7 @@ func TestRooftopIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestDeadKeepsItsRole has a server that nobody waits for, whose command line is gone.
+// TestDeadKeepsItsRole has a server that no process waits for, whose command line is gone.
 func TestDeadKeepsItsRole(t *testing.T) {
 	f, s, now := sampled(t, fake{pid: 5, ppid: 1, argv: []string{"bash"}}, fake{pid: 6, ppid: 5, argv: []string{"python3", "-m", "llama_cpp.server"}}, fake{pid: 7, ppid: 5, argv: []string{"tee"}})
 	s.Deep()
@@ -219,11 +219,11 @@ func TestPortOwner(t *testing.T) {
 		t.Errorf("a tunnel's end: %+v, %v", got, err)
 	}
 	if _, err := mount(t).PortOwner(addrs(t, "localhost"), 1); !errors.Is(err, ErrNotFound) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("no process listens: %v", err)
 	}
 }
 
-// TestGPUHintsOfATree holds that a shell's own environment does not stand for what it
+// TestGPUHintsOfATree holds that a shell's own environment does not count for what it
 // starts.
 func TestGPUHintsOfATree(t *testing.T) {
 	shell := fake{pid: 5, ppid: 1, argv: []string{"bash", "-c", "CUDA_VISIBLE_DEVICES=1 llama-server"}, env: []string{"CUDA_VISIBLE_DEVICES=0"}}

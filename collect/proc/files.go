@@ -122,13 +122,13 @@ func (f processes) serverFile(pid int, cwd, name string, limit int64) (text []by
 	return text, info.ModTime(), err
 }
 
-// openAs opens a file with the rights of a process's user, who may lead its name anywhere.
+// openAs opens a file with the rights of a process's user, who may make the name point anywhere.
 func (f processes) openAs(pid int, name string) (file *os.File, err error) {
 	var user Surroundings
 	if err := f.readStatus(pid, &user); err != nil {
 		return nil, err
 	}
-	const flag = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY // opening others than regular files may block
+	const flag = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY // opening a file that is not regular may block
 	open := func() (*os.File, error) { return OpenFile(name, flag, 0) }
 	if theirs, ours := f.namespace(pid, "mnt"), f.namespace(f.self, "mnt"); theirs == "" || theirs != ours {
 		root, err := os.OpenRoot(f.path(pid, "root"))

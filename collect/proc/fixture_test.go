@@ -183,7 +183,7 @@ func addrs(t *testing.T, host string) []netip.Addr {
 	t.Helper()
 	ips, ok := Addresses(host)
 	if !ok {
-		t.Fatalf("%s is no address", host)
+		t.Fatalf("%s is not an address", host)
 	}
 	return ips
 }

@@ -94,7 +94,7 @@ func TestHostLoad(t *testing.T) {
 	}
 }
 
-// TestNameOf holds that threads of the kernel are told by their flag, whatever a program is
+// TestNameOf holds that kernel threads are recognised by their flag, whatever a program is
 // called.
 func TestNameOf(t *testing.T) {
 	for text, want := range map[string]struct {

@@ -91,8 +91,8 @@ func collide(a, b netip.AddrPort) bool {
 }
 
 // ListenAddr returns the address at which a server with this configuration listens: the
-// unspecified IPv6 address, which stands for every address, if it names none or a host
-// that needs a resolver.
+// unspecified IPv6 address, which means every address, if it names none or a host that needs a
+// resolver.
 func ListenAddr(cfg *launch.Config) netip.AddrPort {
 	host, _, _ := cfg.Value("host")
 	at := netip.IPv6Unspecified()

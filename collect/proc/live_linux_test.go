@@ -99,7 +99,7 @@ func TestLiveServerShowsNoSecret(t *testing.T) {
 }
 
 // TestPermission reads a server of another user: the error names the user and
-// what to do, and the command line, which everybody may read, is used.
+// what to do, and the command line, which everyone may read, is used.
 func TestPermission(t *testing.T) {
 	const nobody = 65534
 	procs := plain(100, "127.0.0.1:8000", "--max-num-seqs", "12")

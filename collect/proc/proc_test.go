@@ -255,10 +255,10 @@ func TestDiscoverFails(t *testing.T) {
 		t.Errorf("another machine: %v", err)
 	}
 	if _, err := f.Discover([]netip.Addr{other}, []netip.Addr{other}, 8000); !errors.Is(err, ErrNotFound) {
-		t.Errorf("an address of ours where nobody listens: %v", err)
+		t.Errorf("an address of ours where no process listens: %v", err)
 	}
 	if _, err := f.Discover(addrs(t, "localhost"), nil, 9); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "port 9") {
-		t.Errorf("a port where nobody listens: %v", err)
+		t.Errorf("a port where no process listens: %v", err)
 	}
 	// The socket is there and no process has it: another PID namespace.
 	put(t, f.root, "net/tcp", "  sl\n"+tcpLine(t, "127.0.0.1:8100", os.Geteuid()))

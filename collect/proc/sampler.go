@@ -348,8 +348,8 @@ func openRead(path string) (int, error) {
 	}
 }
 
-// ownNumbers reports whether the PIDs of this procfs are those of our own system calls.
-// They are not in a fixture, or where the host's /proc is mounted in a container.
+// ownNumbers reports whether the PIDs of this procfs are those of our own system calls. They
+// are not in a fixture, or if the host's /proc is mounted in a container.
 func (f procfiles) ownNumbers() bool {
 	self, err := os.Readlink(f.root + "/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())

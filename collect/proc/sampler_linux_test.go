@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSamplerManyChildren reads a real tree with more children than the kernel lists at a time: everything can be read of
-// a process of one's own, its CPU time by its clock, and the kernel tells of its end.
+// TestSamplerManyChildren reads a real tree with more children than the kernel lists at a time: everything of an own
+// process can be read, its CPU time by its clock, and the kernel reports its end.
 func TestSamplerManyChildren(t *testing.T) {
 	const many = 900
 	cmd := exec.Command("sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do sleep 1000 & i=$((i+1)); done; echo ready; wait", many))
@@ -68,23 +68,23 @@ func TestHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const nobody = 1<<22 + 1 // PIDs are smaller
+	const unused = 1<<22 + 1 // PIDs are smaller
 	for name, tt := range map[string]struct {
 		pid  int
 		err  error
 		want bool
 	}{
 		"there, and not shown": {os.Getpid(), unix.ENOENT, true},
-		"may not be opened":    {nobody, unix.EACCES, true},
-		"too many open files":  {nobody, unix.EMFILE, true},
-		"ended":                {nobody, unix.ENOENT, false},
-		"ended while opened":   {nobody, errGone, false},
+		"may not be opened":    {unused, unix.EACCES, true},
+		"too many open files":  {unused, unix.EMFILE, true},
+		"ended":                {unused, unix.ENOENT, false},
+		"ended while opened":   {unused, errGone, false},
 	} {
 		if got := f.hidden(tt.pid, tt.err); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 	if !isProc("/proc/loadavg") || isProc(t.TempDir()) {
-		t.Error("a procfs is not told from other file systems")
+		t.Error("a procfs is not distinguished from other file systems")
 	}
 }

@@ -197,7 +197,7 @@ func TestSamplerFollowsTheTree(t *testing.T) {
 	}
 	step(50 * time.Millisecond)
 	if look := last(s); !strings.Contains(look.Error, "process 10 and all that it started have ended") || look.Processes != nil {
-		t.Errorf("with nobody left: %+v", look)
+		t.Errorf("with no process left: %+v", look)
 	}
 }
 
@@ -246,8 +246,8 @@ func TestSamplerWhoseChildrenAreHidden(t *testing.T) {
 	}
 }
 
-// TestSamplerWithoutBirths has a machine on which nobody ever begins, as far as it
-// tells.
+// TestSamplerWithoutBirths has a machine on which no process ever starts, as far as it
+// reports.
 func TestSamplerWithoutBirths(t *testing.T) {
 	f, s, now := sampled(t, fake{pid: 10, ppid: 1, argv: []string{"a"}}, fake{pid: 11, ppid: 1, argv: []string{"b"}})
 	s.lastStarted = func() string { return "4711" }
@@ -257,7 +257,7 @@ func TestSamplerWithoutBirths(t *testing.T) {
 	*now = slowEvery
 	s.Sample()
 	if diff := cmp.Diff([]int{10}, pids(s)); diff != "" {
-		t.Errorf("though nobody began (-want +got):\n%s", diff)
+		t.Errorf("though no process started (-want +got):\n%s", diff)
 	}
 	*now = maxWalkInterval + slowEvery
 	s.Sample()

@@ -41,8 +41,8 @@ func service(theirs, ours []string) (name string, uid int) {
 	return "", -1
 }
 
-// Name names the server as what it is for whoever runs it: "vllm.service (process 7)", "container
-// 0123456789ab (process 7)", "pod llm/vllm-7d9f (process 7)", "process 7".
+// Name names the server by what runs it: "vllm.service (process 7)", "container 0123456789ab
+// (process 7)", "pod llm/vllm-7d9f (process 7)", "process 7".
 func (s *Server) Name() string {
 	pid := s.LaunchPID
 	if s.Launch == nil {

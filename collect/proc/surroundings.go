@@ -29,8 +29,8 @@ type Surroundings struct {
 	Umask       int // -1 if the kernel does not report it
 	OOMScoreAdj int
 	CPUs        string // CPUs that it may run on, as a list: 0-3,8
-	// Confined has what of its confinement a program inherits, as the kernel writes it: capabilities, filters
-	// of system calls, the root directory.
+	// Confined is the part of its confinement that a program inherits, as the kernel writes it: capabilities,
+	// filters of system calls, the root directory.
 	Confined map[string]string
 
 	Std     [3]string // link targets of stdin, stdout and stderr; "" if closed or unreadable
@@ -247,10 +247,10 @@ func (f processes) Members(session int) []Process {
 	return found
 }
 
-// Holders lists the processes that listen at an address, or keep another from listening
-// there, in this network namespace, ordered by PID: only those with readable descriptors,
-// and the topmost of each tree. The unspecified IPv6 address stands for every address.
-// listening is true also if no such process can be identified.
+// Holders lists the processes that listen at an address, or keep another from listening there,
+// in this network namespace, ordered by PID: only those with readable descriptors, and the
+// topmost of each tree. The unspecified IPv6 address means every address. listening is true
+// also if no such process can be identified.
 func (f FS) Holders(at netip.AddrPort) (pids []int, listening bool, err error) {
 	all, err := f.listening(0)
 	if err != nil {

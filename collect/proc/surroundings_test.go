@@ -153,7 +153,7 @@ func TestTwinsOfOtherNamespacesAreNone(t *testing.T) {
 	for _, p := range f.Twins(argv) {
 		pids = append(pids, p.PID)
 	}
-	// What of process 10 cannot be read is not held against it.
+	// Unreadable parts of process 10 do not exclude it.
 	if want := []int{10, 14}; !slices.Equal(pids, want) {
 		t.Errorf("twins %v, want %v", pids, want)
 	}

@@ -216,7 +216,7 @@ type Problem struct {
 // Ended reports whether the process has ended, rather than being stopped.
 func (p Problem) Ended() bool { return p.What == gone || p.What == zombie }
 
-// What a [Problem] says of a process that has ended.
+// States of a [Problem] whose process has ended.
 const (
 	gone   = "gone"
 	zombie = "dead (zombie)"
@@ -227,9 +227,9 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s %d is %s", p.Process.Role, p.Process.PID, p.What)
 }
 
-// Health reads the processes of a tree again and lists those that no longer
-// work: stopped, dead, or gone. vLLM goes on answering /health and /metrics with
-// frozen numbers when its engine core is stopped or dead.
+// Health reads the processes of a tree again and lists those that no longer work: stopped,
+// dead, or gone. vLLM continues to answer /health and /metrics with frozen numbers when its
+// engine core is stopped or dead.
 func (f processes) Health(tree []Process) []Problem {
 	var problems []Problem
 	for _, p := range tree {

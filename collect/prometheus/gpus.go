@@ -20,9 +20,9 @@ const gpuSeries = "DCGM_FI_DEV_GPU_UTIL"
 type pod struct{ cluster, namespace, name model.LabelValue }
 
 // NameGPUs sets GPU and GPUs of each target of a list by the DCGM exporters that were scraped in a range. They stay ""
-// and 0 where none tells: no GPU is of the server's pod or, for a server without one, of its host, they have several
-// names, or Prometheus refuses the query or takes longer than 5 s. Names are a help and no condition, so that there
-// is no error. Of a host there is no number: not all of its GPUs need be the server's.
+// and 0 if they are unknown: the server's pod (or host, for a server without a pod) has no GPU, its GPUs have several
+// names, Prometheus refuses the query, or the query takes longer than 5 s. Names are optional, so no error is
+// returned. GPUs of a host are not counted, because not all of them need be the server's.
 func (s *Source) NameGPUs(ctx context.Context, list []Target, r Range) {
 	// The most at one time: GPUs that a pod had one after the other are not added up.
 	found, err := s.queryWithin(ctx, gpuTimeout, fmt.Sprintf(`max_over_time(count by (cluster, instance, Hostname, namespace, pod, exported_namespace, exported_pod, modelName) (%s{GPU_I_PROFILE="",modelName!=""})[%s:1m])`, gpuSeries, milliseconds(r)), r)
@@ -44,7 +44,7 @@ func (s *Source) NameGPUs(ctx context.Context, list []Target, r Range) {
 	}
 }
 
-// owners are who has GPUs: pods and hosts, with the series of theirs.
+// owners are the pods and hosts that have GPUs, with the series of these.
 type owners struct {
 	pods  map[pod][]*model.Sample
 	hosts map[host][]*model.Sample
@@ -53,8 +53,8 @@ type owners struct {
 // host is a host of a cluster.
 type host struct{ cluster, name model.LabelValue }
 
-// ownersOf returns who has the GPUs of a list. Where an exporter's own labels took the place of those of the pod that
-// uses the GPU, Prometheus calls these exported_pod.
+// ownersOf returns the owners of the GPUs of a list. If an exporter's own labels replaced those of the pod that uses
+// the GPU, Prometheus renames the latter to exported_pod.
 func ownersOf(gpus model.Vector) owners {
 	o := owners{map[pod][]*model.Sample{}, map[host][]*model.Sample{}}
 	for _, one := range gpus {
@@ -95,8 +95,8 @@ func (o *owners) gpusOf(t *Target) (names []string, counts []int) {
 	return slices.Compact(names), slices.Compact(counts)
 }
 
-// sharedPods returns the pods in which several servers of a list are, by the ports of one host: which of the pod's
-// GPUs are whose is not told.
+// sharedPods returns the pods in which several servers of a list are, by the ports of one host: the series do not
+// show which server uses which of the pod's GPUs.
 func sharedPods(list []Target) map[pod]bool {
 	type place struct {
 		pod

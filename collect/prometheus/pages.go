@@ -93,8 +93,8 @@ func bound(s *model.SampleStream) float64 {
 	return v
 }
 
-// seriesText returns a series as a page has it, without the labels of its target: of a label that both have, such as
-// the endpoint of a ServiceMonitor, Prometheus calls the page's exported_….
+// seriesText returns a series as a page has it, without the labels of its target. If both have a label, such as the
+// endpoint of a ServiceMonitor, Prometheus renames the page's to exported_….
 func seriesText(name string, labels model.Metric) string {
 	var b strings.Builder
 	b.WriteString(name)
@@ -136,7 +136,7 @@ func writeSample(b *bytes.Buffer, series string, value float64) {
 
 // commonBounds returns the bounds at which every histogram of a family can be counted, in ascending order. Prometheus
 // leaves out the empty buckets of a native histogram, so that those of two ranks and of two scrapes differ; and it
-// halves their number where they become too many, so that a bound may lie within a bucket of another.
+// halves their number if there are too many, so that a bound may lie within a bucket of another.
 func commonBounds(name string, series model.Matrix) []float64 {
 	type bucket struct{ lower, upper float64 }
 	found := map[bucket]bool{}
@@ -172,8 +172,8 @@ func commonBounds(name string, series model.Matrix) []float64 {
 	})
 }
 
-// writeHistogram writes a native histogram, such as Prometheus makes of a classic one where it is
-// so configured, with the bounds that the histograms of its family have in common.
+// writeHistogram writes a native histogram, such as Prometheus makes of a classic one if it is
+// configured to, with the bounds that the histograms of its family have in common.
 func writeHistogram(b *bytes.Buffer, name string, labels model.Metric, h *model.SampleHistogram, bounds []float64) {
 	with := labels.Clone()
 	total, buckets := 0.0, h.Buckets

@@ -1,5 +1,5 @@
-// Package prometheus reads what a Prometheus server scraped of inference servers: the pages as they
-// were, one for each scrape. It speaks Prometheus' HTTP API, which Thanos, Mimir and
+// Package prometheus reads what a Prometheus server scraped from inference servers: the pages as
+// they were, one for each scrape. It speaks Prometheus' HTTP API, which Thanos, Mimir and
 // VictoriaMetrics have too, and only queries.
 package prometheus
 
@@ -54,8 +54,8 @@ type Source struct {
 // maxAnswer bounds the answer to a query, in bytes. The client takes up to four times as much memory for it.
 const maxAnswer = 128 << 20
 
-// Bounds of a query, its answer included: of one that a reading needs, and of the one for the GPUs, without which it
-// goes on.
+// Time limits of a query, its answer included: queryTimeout if a reading needs it, gpuTimeout for that of the GPUs,
+// without which the reading continues.
 const (
 	queryTimeout = 30 * time.Second
 	gpuTimeout   = 5 * time.Second
@@ -68,7 +68,7 @@ var ErrSlow = fmt.Errorf("%w: no answer within %v", collect.ErrUnreachable, quer
 func Open(o Options) (*Source, error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no URL of a Prometheus server: give it as http://HOST:9090", o.URL)
+		return nil, fmt.Errorf("%q is not the URL of a Prometheus server: give it as http://HOST:9090", o.URL)
 	}
 	var c config.HTTPClientConfig
 	if o.HTTPConfig != "" {
@@ -118,9 +118,10 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 // Range is a span of time, its ends included.
 type Range struct{ From, To time.Time }
 
-// Target are the labels that tell one scraped server from the others: cluster, job and instance.
+// Target is the labels that distinguish one scraped server from the others: cluster, job and
+// instance.
 type Target struct {
-	// Name is its instance, or all labels where several servers have it.
+	// Name is its instance, or all labels if several servers have it.
 	Name   string
 	Labels model.LabelSet
 	// GPU is the name of its GPUs, and GPUs how many its pod has, as far as [Source.NameGPUs] found them: "" and 0
@@ -207,7 +208,7 @@ func (s *Source) Targets(ctx context.Context, match string, r Range) ([]Target, 
 	if !ok {
 		return nil, fmt.Errorf("%s answered with a %s: is it a Prometheus server?", s.url, found.Type())
 	}
-	// A job of which all servers have been down for long had its series a day ago.
+	// A job whose servers have all been down for long had its series a day ago.
 	jobs := fmt.Sprintf("count by (job) (last_over_time(%[1]s[%[2]s]) or %[1]s offset 1h or %[1]s offset 6h or %[1]s offset 1d)", series, milliseconds(r))
 	down, err := s.query(ctx, fmt.Sprintf("%s(up{%s} == 0 and on (job) %s)", by, strings.TrimPrefix(chosen, ","), jobs), r)
 	if err != nil {
@@ -285,7 +286,7 @@ func (s *Source) Pages(ctx context.Context, list []Target, r Range) ([][]Page, e
 	return out, nil
 }
 
-// labelsOf returns the labels that tell a target from the others.
+// labelsOf returns the labels that distinguish a target from the others.
 func labelsOf(set model.LabelSet) (out [len(targetLabels)]model.LabelValue) {
 	for i, name := range targetLabels {
 		out[i] = set[name]
@@ -339,7 +340,7 @@ func (s *Source) explain(err error) error {
 		var dialing *net.OpError
 		next := ""
 		switch {
-		case errors.As(err, &dialing): // the address stands before it
+		case errors.As(err, &dialing): // the address precedes it
 			err, next = dialing.Err, ": is the Prometheus server up? check --prometheus"
 		case errors.As(err, &sending):
 			err = sending.Err

@@ -296,7 +296,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// One query reads several servers, whose series are told apart by all labels of their targets.
+// One query reads several servers, whose series are distinguished by all labels of their targets.
 func TestPagesOfSeveralServers(t *testing.T) {
 	const running = "vllm:num_requests_running"
 	source, asked := answering(t, model.Matrix{
@@ -472,7 +472,7 @@ func TestErrorsSayTheNextStep(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody there", func(t *testing.T) {
+	t.Run("no server there", func(t *testing.T) {
 		s, err := Open(Options{URL: "http://127.0.0.1:1"})
 		if err != nil {
 			t.Fatal(err)

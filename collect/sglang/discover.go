@@ -61,7 +61,7 @@ func attentionRanks(args map[string]string) int {
 func info(body []byte, to *facts.ServerAnswers) error {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(body, &all); err != nil {
-		return errors.New("/server_info answered with something else than an object")
+		return errors.New("/server_info answered with something other than an object")
 	}
 	text := func(raw json.RawMessage) string {
 		var v any
@@ -110,7 +110,7 @@ func info(body []byte, to *facts.ServerAnswers) error {
 		args["max_num_batched_tokens"] = strconv.Itoa(budget * ranks) // resolved to one rank's
 	}
 	if to.Version == "" && len(args) == 0 {
-		return errors.New("/server_info names none of the settings that are looked for")
+		return errors.New("/server_info names none of the settings that rooftop looks for")
 	}
 	to.Args = args
 	return nil

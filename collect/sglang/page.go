@@ -81,7 +81,7 @@ func (r *ranks) repeated(s collect.Sample) bool {
 	return tp != first
 }
 
-// finish completes a page by what SGLang tells in other ways than vLLM.
+// finish completes a page with what SGLang reports differently from vLLM.
 func finish(p *engine.Page) {
 	// The front end's series have no dp_rank. It is not a rank.
 	if len(p.Ranks) > 1 {
@@ -124,14 +124,14 @@ func finish(p *engine.Page) {
 	}
 }
 
-// gauges corrects the gauges of running and queued requests of one server. SGLang writes them at a prefill,
-// whose requests do not count as running yet, and then at every 40th decode step; the front end knows at any time
-// how many requests it has, of which some have finished and their answers are still open. Gauges that add up to
-// those are right. Otherwise the requests run that have left the queue, counted once each, and have not finished,
-// less those that are never counted as finished, of which the gauges tell when they are right. Until then, those run
-// that are not queued, and no more than have left the queue; where that is not counted, those that are not queued.
-// Never more run than the scheduler was seen to run at once: the end of a request is counted later than the start of
-// the next, and requests that came since are queued too.
+// gauges corrects the gauges of running and queued requests of one server. SGLang writes them at a prefill, whose
+// requests do not count as running yet, and then at every 40th decode step; the front end knows at any time how many
+// requests it has, of which some have finished and their answers are still open. Gauges that add up to those are
+// right. Otherwise the requests run that have left the queue, counted once each, and have not finished, less those
+// that are never counted as finished, whose number follows from the gauges while these are right. Until then, those
+// run that are not queued, and no more than have left the queue; where that is not counted, those that are not
+// queued. The result is never more than the scheduler was seen to run at once: the end of a request is counted later
+// than the start of the next, and requests that came since are queued too.
 //
 // Before 0.5.10 the front end counts a stream only until it begins (Starlette's BaseHTTPMiddleware). Tokens that come
 // while it has no request and none finishes show this; the gauges are then taken as they are.

@@ -88,7 +88,7 @@ func (a answers) serverInfo(body []byte) error {
 	}
 	if len(a.Args) == 0 {
 		a.Args = nil
-		return errors.New("/server_info names none of the settings that are looked for")
+		return errors.New("/server_info names none of the settings that rooftop looks for")
 	}
 	return nil
 }

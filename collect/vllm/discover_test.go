@@ -59,7 +59,7 @@ func TestDiscover(t *testing.T) {
 			"answers that make no sense",
 			map[string]string{"/v1/models": `{"data":[{"id":7}]}`, "/version": `<html>`, "/server_info": `{"vllm_config":[1]}`},
 			facts.ServerAnswers{},
-			[]string{"/version: /version answered without", "/v1/models: /v1/models answered with something else", "/server_info: /server_info answered with"},
+			[]string{"/version: /version answered without", "/v1/models: /v1/models answered with something other", "/server_info: /server_info answered with"},
 		},
 		{
 			"empty answers",

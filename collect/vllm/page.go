@@ -19,7 +19,7 @@ func Dialect() *enginepage.Dialect {
 		CacheInfo: "cache_config_info", Cache: cacheConfig,
 		// The page of a simulated server has sim_info too.
 		Bare:     []string{"http_", "process_", "python_", "sim_"},
-		StatsOff: "if this is vLLM, it runs with --disable-log-stats: restart it without",
+		StatsOff: "if this is vLLM, it runs with --disable-log-stats: restart it without that flag",
 	}
 }
 

@@ -235,9 +235,9 @@ func TestGauges(t *testing.T) {
 		{"one bad rank makes the sum absent", "vllm:num_requests_running{engine=\"0\"} 3\nvllm:num_requests_running{engine=\"1\"} NaN\n", engine.GaugeRunning, stat.None, "is NaN"},
 		{"zero is a value", "vllm:num_requests_running 0\n", engine.GaugeRunning, some(0), ""},
 		{"slots", "vllm:max_num_seqs{engine=\"0\",model_name=\"m\"} 256\n", engine.GaugeMaxNumSeqs, some(256), ""},
-		{"usage in percent is not guessed at", "vllm:kv_cache_usage_perc 65.3\n", engine.GaugeKVUsage, stat.None, "no ratio"},
+		{"usage in percent is not guessed at", "vllm:kv_cache_usage_perc 65.3\n", engine.GaugeKVUsage, stat.None, "not a ratio"},
 		{"usage is rounded down to 1", "vllm:kv_cache_usage_perc 1.0000001\n", engine.GaugeKVUsage, some(1), ""},
-		{"usage NaN", "vllm:kv_cache_usage_perc NaN\n", engine.GaugeKVUsage, stat.None, "no ratio"},
+		{"usage NaN", "vllm:kv_cache_usage_perc NaN\n", engine.GaugeKVUsage, stat.None, "not a ratio"},
 		{"hit rate of V0", "vllm:gpu_prefix_cache_hit_rate{model_name=\"m\"} 0.25\n", engine.GaugePrefixHitRate, some(0.25), ""},
 		{"hit rate not available", "vllm:gpu_prefix_cache_hit_rate{model_name=\"m\"} -1.0\n", engine.GaugePrefixHitRate, stat.None, ""},
 		{"awake", "vllm:engine_sleep_state{sleep_state=\"awake\"} 1\nvllm:engine_sleep_state{sleep_state=\"discard_all\"} 0\n", engine.GaugeAsleep, some(0), ""},
@@ -326,8 +326,8 @@ func TestHistograms(t *testing.T) {
 		{"sum alone", "@_sum 4\n", stat.Histogram{}, "no count"},
 		{"count NaN", "@_sum 4\n@_count NaN\n", stat.Histogram{}, "no count"},
 		{"buckets fall", "@_bucket{le=\"1\"} 5\n@_bucket{le=\"2\"} 4\n@_bucket{le=\"+Inf\"} 6\n@_sum 4\n@_count 6\n",
-			stat.Histogram{Sum: 4, Count: 6, OK: true}, "fall"},
-		{"bucket NaN", "@_bucket{le=\"1\"} NaN\n@_bucket{le=\"+Inf\"} 6\n@_sum 4\n@_count 6\n", stat.Histogram{Sum: 4, Count: 6, OK: true}, "fall"},
+			stat.Histogram{Sum: 4, Count: 6, OK: true}, "decrease"},
+		{"bucket NaN", "@_bucket{le=\"1\"} NaN\n@_bucket{le=\"+Inf\"} 6\n@_sum 4\n@_count 6\n", stat.Histogram{Sum: 4, Count: 6, OK: true}, "decrease"},
 		{"bound NaN", "@_bucket{le=\"NaN\"} 1\n@_bucket{le=\"+Inf\"} 6\n@_sum 4\n@_count 6\n", stat.Histogram{Sum: 4, Count: 6, OK: true}, "no bound"},
 		{"bound missing", "@_bucket 1\n@_bucket{le=\"+Inf\"} 6\n@_sum 4\n@_count 6\n", stat.Histogram{Sum: 4, Count: 6, OK: true}, "no bound"},
 		{"two engines", "@_bucket{engine=\"0\",le=\"1\"} 2\n@_bucket{engine=\"0\",le=\"+Inf\"} 3\n@_sum{engine=\"0\"} 4\n@_count{engine=\"0\"} 3\n" +
@@ -450,7 +450,7 @@ func TestNotVLLM(t *testing.T) {
 	}{
 		{"statistics off", ours(t, "vllm-0.32.0-cpu-stats-off.txt.gz"), enginepage.ErrStatsOff, "--disable-log-stats"},
 		{"node exporter", ours(t, "node-exporter.txt"), enginepage.ErrNotEngine, "a node exporter"},
-		{"LiteLLM", []byte("litellm_requests_metric_total 5\n"), enginepage.ErrNotEngine, "a LiteLLM gateway (litellm_requests_metric_total); it stands before servers"},
+		{"LiteLLM", []byte("litellm_requests_metric_total 5\n"), enginepage.ErrNotEngine, "a LiteLLM gateway (litellm_requests_metric_total); it is a proxy in front of servers"},
 		{"Triton", []byte("nv_inference_request_success{model=\"m\"} 5\n"), enginepage.ErrNotEngine, "a Triton server (nv_inference_request_success); rooftop probe and load"},
 		{"Dynamo", []byte("dynamo_frontend_requests_total 5\n"), enginepage.ErrNotEngine, "a Dynamo front end"},
 		{"Envoy", []byte("envoy_cluster_upstream_rq_total 5\n"), enginepage.ErrNotEngine, "an Envoy proxy"},
@@ -522,8 +522,8 @@ func TestEveryCutOfAPage(t *testing.T) {
 	}
 }
 
-// TestPagesAreImmutable reads pages one after the other: what was published
-// does not change any more.
+// TestPagesAreImmutable reads pages one after the other: a published page
+// no longer changes.
 func TestPagesAreImmutable(t *testing.T) {
 	reader := newReader("")
 	var first, again, second engine.Page
@@ -555,15 +555,15 @@ func TestRestartShows(t *testing.T) {
 	if !(after.StartTime.V > before.StartTime.V) || !(after.Created.V > before.Created.V) {
 		t.Errorf("start %v then %v, created %v then %v", before.StartTime, after.StartTime, before.Created, after.Created)
 	}
-	// A series that appears with its first event is created late in a server's
-	// life: it is no restart.
+	// A series that appears with its first event is created long after the server
+	// started: that is not a restart.
 	late := append(slices.Clone(ours(t, loadedPage)), "vllm:admission_rejections_created{reason=\"x\"} 9e+09\nvllm:tool_call_parser_invocations_created 9e+09\n"...)
 	if p := read(t, late); p.Created != before.Created {
 		t.Errorf("created %v, want %v", p.Created, before.Created)
 	}
 }
 
-// The series of adapters that was set last counts, wherever it stands on the page; an adapter of both
+// The series of adapters that was set last counts, wherever it is on the page; an adapter of both
 // running and waiting requests runs.
 func TestLoRAAdapters(t *testing.T) {
 	const page = `# TYPE vllm:num_requests_running gauge
@@ -586,11 +586,11 @@ vllm:lora_requests_info{max_lora="2",running_lora_adapters="law",waiting_lora_ad
 		t.Errorf("%d ranks, want 1: the adapters belong to none", len(p.Ranks))
 	}
 	// V1 lists those that run under both labels; those of a moment ago wait.
-	var alike strings.Builder
+	var series strings.Builder
 	for i, name := range []string{"old", "a", "b", "c"} {
-		fmt.Fprintf(&alike, "vllm:lora_requests_info{max_lora=\"1\",running_lora_adapters=%q,waiting_lora_adapters=%q} %d\n", name, name, 1_700_000_000+40*min(i, 1)+i)
+		fmt.Fprintf(&series, "vllm:lora_requests_info{max_lora=\"1\",running_lora_adapters=%q,waiting_lora_adapters=%q} %d\n", name, name, 1_700_000_000+40*min(i, 1)+i)
 	}
-	if err := newReader("").Parse([]byte("# TYPE vllm:lora_requests_info gauge\n"+alike.String()), &p); err != nil || p.Gauges[engine.GaugeRunningLoRAs] != stat.Some(1) || p.Gauges[engine.GaugeWaitingLoRAs] != stat.Some(2) {
+	if err := newReader("").Parse([]byte("# TYPE vllm:lora_requests_info gauge\n"+series.String()), &p); err != nil || p.Gauges[engine.GaugeRunningLoRAs] != stat.Some(1) || p.Gauges[engine.GaugeWaitingLoRAs] != stat.Some(2) {
 		t.Errorf("a, b and c in turn: %v, running %v, waiting %v, want 1 and 2", err, p.Gauges[engine.GaugeRunningLoRAs], p.Gauges[engine.GaugeWaitingLoRAs])
 	}
 	off := strings.ReplaceAll(page, `max_lora="2"`, `max_lora="0"`)

@@ -40,7 +40,7 @@ func containsGGML(s source) bool {
 type hiddenError struct{ path string }
 
 func (e *hiddenError) Error() string {
-	return "GGML is inside " + e.path + ", which shows none of its functions: they were linked into it as hidden ones, and it is stripped, so that nothing shows where they are; " +
+	return "GGML is inside " + e.path + ", which shows none of its functions: they were linked as hidden symbols and the file is stripped, so their addresses are unknown; " +
 		"use a build that is not stripped, or one with GGML's shared libraries (libggml-cpu.so)"
 }
 

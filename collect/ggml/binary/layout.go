@@ -125,7 +125,7 @@ func isVersion(s string) bool {
 }
 
 // layout returns the layout of tensors and graphs in a file: from accessors, or else from the
-// table of versions. What remains unknown is a gap.
+// table of versions. Offsets that remain unknown are a gap.
 func (o *object) layout() (Layout, []optrace.Gap) {
 	l := o.accessorLayout()
 	l.From = "accessors"
@@ -139,7 +139,7 @@ func (o *object) layout() (Layout, []optrace.Gap) {
 		What: "names and shapes of operators",
 		Why: fmt.Sprintf("the offsets of ggml_tensor could not be read: %s unknown after its accessors and the table of versions",
 			strings.Join(l.missing(), ", ")),
-		Next: "trace at the level graph, or use a build that exports ggml_get_name and its like",
+		Next: "trace at the level graph, or use a build that exports ggml_get_name and similar functions",
 	}}
 }
 

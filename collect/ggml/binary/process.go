@@ -114,9 +114,9 @@ func unread(pid int, hidden []string) error {
 		file = hidden[i]
 	}
 	if n := len(hidden) - 1; n == 1 {
-		others = " (as 1 other file with code)"
+		others = ", nor can 1 other file with code"
 	} else if n > 1 {
-		others = fmt.Sprintf(" (as %d other files with code)", n)
+		others = fmt.Sprintf(", nor can %d other files with code", n)
 	}
 	return &unreadError{fmt.Sprintf("process %d: unknown whether it uses GGML: the mapped file %s cannot be read%s; run as root, or as a user who may read it", pid, file, others)}
 }

@@ -225,8 +225,8 @@ func TestRunningServersAreFound(t *testing.T) {
 func TestWhatMayNotBeRead(t *testing.T) {
 	for want, hidden := range map[string][]string{
 		"process 7: unknown whether it uses GGML: the mapped file /root/a cannot be read; run as root, or as a user who may read it": {"/root/a"},
-		"the mapped file /root/xllamacpp.abi3.so cannot be read (as 1 other file with code)":                                         {"/root/a", "/root/xllamacpp.abi3.so"},
-		"the mapped file /root/a cannot be read (as 2 other files with code)":                                                        {"/root/a", "/root/b", "/root/c"},
+		"the mapped file /root/xllamacpp.abi3.so cannot be read, nor can 1 other file with code":                                     {"/root/a", "/root/xllamacpp.abi3.so"},
+		"the mapped file /root/a cannot be read, nor can 2 other files with code":                                                    {"/root/a", "/root/b", "/root/c"},
 	} {
 		if err := unread(7, hidden); !strings.Contains(err.Error(), want) || !errors.Is(err, ErrNoRuntime) {
 			t.Errorf("got %v, want %s", err, want)

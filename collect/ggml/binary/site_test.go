@@ -44,7 +44,7 @@ func TestX86SitesKeepWhatTheProbeNeeds(t *testing.T) {
 		"a nop of one byte":                          {endbr + "90 c3", need{arguments: 2}, 4, costNop, 0},
 		"a call while arguments are intact":          {endbr + "4883ec08 e800000000 c3", need{arguments: 2}, 8, costEmulated, 0},
 		"an argument is overwritten first":           {endbr + "4889f7 55 c3", need{arguments: 2}, 0, costStepped, 0},
-		"an argument nobody needs is overwritten":    {endbr + "31ff 55 c3", need{}, 6, costEmulated, 0},
+		"an argument that is not needed is written":  {endbr + "31ff 55 c3", need{}, 6, costEmulated, 0},
 		"the second argument, where one is needed":   {endbr + "31f6 55 c3", need{arguments: 1}, 6, costEmulated, 0},
 		"the third argument, where three are needed": {endbr + "8b11 55 c3", need{arguments: 3}, 0, costStepped, 0},
 		"a return within the walk":                   {endbr + "31c0 c3 55", need{}, 0, costStepped, 0},

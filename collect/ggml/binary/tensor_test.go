@@ -120,7 +120,7 @@ func TestWhatCannotBeATensorIsRefused(t *testing.T) {
 		b[l.Name+i] = 'x'
 	}
 	if _, err := readTensor(b, &l, &testNames); !errors.Is(err, errName) {
-		t.Errorf("a name without an end: %v", err)
+		t.Errorf("an unterminated name: %v", err)
 	}
 	if _, err := readTensor(b[:319], &l, &testNames); !errors.Is(err, errShort) {
 		t.Errorf("319 bytes: %v", err)
