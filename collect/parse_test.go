@@ -179,7 +179,7 @@ func TestDuplicatesKeepTheFirst(t *testing.T) {
 	}
 }
 
-// A label without a value is none: Prometheus takes the series for the same.
+// A label without a value counts as absent, as in Prometheus.
 func TestEmptyLabelsMakeNoOtherSeries(t *testing.T) {
 	var f Families
 	if err := Parse([]byte("a{x=\"1\"} 1\na{x=\"1\",pod=\"\"} 2\n"), familyFilter("a"), &f); err != nil {
@@ -205,9 +205,9 @@ func TestSeriesKeepTheirIdentity(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBoundedWhereLabelsChangeForEver is a server that puts a new label
+// TestMemoryIsBoundedWhereLabelsChangeForever is a server that puts a new label
 // on every page.
-func TestMemoryIsBoundedWhereLabelsChangeForEver(t *testing.T) {
+func TestMemoryIsBoundedWhereLabelsChangeForever(t *testing.T) {
 	var f Families
 	filter := familyFilter("a")
 	most := 0

@@ -24,7 +24,8 @@ func endedLoad(t *testing.T, ago time.Duration) *loop.Snapshot {
 	return &s
 }
 
-// After the load the views show what is now, and of before only the measurement that the advice comes from.
+// After the load the views show the present, and of the past only the measurement that the advice
+// comes from.
 func TestAfterTheLoad(t *testing.T) {
 	s := endedLoad(t, 16*time.Second)
 	since, ok := lastLoad(s)

@@ -107,7 +107,7 @@ func TestRooflineAfterTheLoad(t *testing.T) {
 	}
 }
 
-// What a request reads and what it holds of the pool are two numbers where prefixes are shared.
+// A request's reads and its part of the pool are two numbers if prefixes are shared.
 func TestRooflineNamesBothContexts(t *testing.T) {
 	s := *snapshotNamed(t, "waiting")
 	live := *s.Live

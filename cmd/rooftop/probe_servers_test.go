@@ -38,7 +38,7 @@ func TestProbeAnyMetrics(t *testing.T) {
 		{"nothing", saying(""), "it is empty"},
 		{"of another program", saying("node_load1 3\n"), "node_load1"},
 		{"elsewhere", http.RedirectHandler("http://other.test/metrics", http.StatusFound).ServeHTTP, "redirects to http://other.test/metrics"},
-		{"breaks off", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "broke off"},
+		{"breaks off", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "closed the connection"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newCompletions(t)

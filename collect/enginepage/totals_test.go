@@ -26,7 +26,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// page returns a file of another room's recordings.
+// page returns a file of another package's recordings.
 func page(t testing.TB, file string) string {
 	t.Helper()
 	f, err := os.Open(filepath.FromSlash(file))

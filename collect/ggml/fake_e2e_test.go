@@ -450,7 +450,7 @@ func TestE2ETargetEndsBeforeMore(t *testing.T) {
 	}
 }
 
-// A target that executes a program, be it the same, is said to: its trace ends then.
+// A target that executes a program, even the same one, is reported, and its trace ends then.
 func TestE2ETargetExecs(t *testing.T) {
 	b := build(t)
 	k := start(t, b.program)

@@ -8,7 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// TestAMDMarksOfAbsence holds that what the firmware writes where it
+// TestAMDMarksOfAbsence checks that what the firmware writes where it
 // has no value (the largest number of a type) is not read as one.
 func TestAMDMarksOfAbsence(t *testing.T) {
 	card := amdCard{dir: "d", hwmon: "d/m", temperature: "temp1_input", sclk: "freq1_input", mclk: "freq2_input"}
@@ -27,7 +27,7 @@ func TestAMDMarksOfAbsence(t *testing.T) {
 	}
 }
 
-// TestAMDWithoutANameOfItsOwn holds that two GPUs whose id and place are both
+// TestAMDWithoutANameOfItsOwn checks that two GPUs whose id and place are both
 // unknown stay two.
 func TestAMDWithoutANameOfItsOwn(t *testing.T) {
 	root := fstest.MapFS{}

@@ -90,7 +90,7 @@ func TestOpenGivesUp(t *testing.T) {
 	})
 }
 
-// TestOpenHere opens this machine's GPUs, where it has none of either kind.
+// TestOpenHere opens this machine's GPUs, if it has none of either kind.
 func TestOpenHere(t *testing.T) {
 	if _, err := os.Stat("/dev/nvidiactl"); err == nil {
 		t.Skip("NOT CHECKED: that a machine without a GPU says so; this one has an NVIDIA driver, which go test -tags gpu reads")

@@ -32,7 +32,7 @@ import (
 // vllmToken is a message as vLLM 0.32.0 sends one for each token.
 const vllmToken = `{"id":"cmpl-9a","object":"text_completion","created":1760000000,"model":"m","choices":[{"index":0,"text":" roof","logprobs":null,"finish_reason":null,"stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null}],"usage":null}`
 
-// The test binary is the server and the client too, told by these variables.
+// The test binary is the server and the client too, as these variables select.
 const (
 	serverVariable = "ROOFTOP_E2E_STREAMS"
 	clientVariable = "ROOFTOP_E2E_CLIENT"
@@ -44,7 +44,7 @@ type streamOrder struct {
 	Load Load
 }
 
-// streamReport is what it tells.
+// streamReport is the output of the client's process.
 type streamReport struct {
 	Summary struct {
 		Sent, Requests, Errors, Unfinished int
@@ -60,8 +60,7 @@ type streamReport struct {
 	PeakBytes  int64
 }
 
-// TestMain makes this process the server or the client where it was started as
-// one of them.
+// TestMain makes this process the server or the client if it was started as one of them.
 func TestMain(m *testing.M) {
 	role := m.Run
 	if pace, ok := os.LookupEnv(serverVariable); ok {
@@ -156,8 +155,8 @@ func offerStreams(text string) error {
 	return err
 }
 
-// process is this binary as one of the two, ahead of other work on the machine
-// where that is allowed.
+// process is this binary as one of the two, ahead of other work on the machine if that is
+// allowed.
 func process(ctx context.Context, variable, value string) *exec.Cmd {
 	args := []string{os.Args[0]}
 	if chrt, err := exec.LookPath("chrt"); err == nil && exec.CommandContext(ctx, chrt, "-r", "2", "true").Run() == nil {

@@ -97,8 +97,8 @@ func TestE2ETreeAgainstItsControlGroup(t *testing.T) {
 	}
 }
 
-// ownGroup moves a process to a control group of its own, where this test may make
-// one; "" where it may not.
+// ownGroup moves a process to a control group of its own, if this test may make one; "" if it
+// may not.
 func ownGroup(t *testing.T, f FS, pid int) string {
 	t.Helper()
 	for _, base := range []string{"/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup"} {

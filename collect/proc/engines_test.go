@@ -223,7 +223,7 @@ func TestPortOwner(t *testing.T) {
 	}
 }
 
-// TestGPUHintsOfATree holds that a shell's own environment does not count for what it
+// TestGPUHintsOfATree checks that a shell's own environment does not count for what it
 // starts.
 func TestGPUHintsOfATree(t *testing.T) {
 	shell := fake{pid: 5, ppid: 1, argv: []string{"bash", "-c", "CUDA_VISIBLE_DEVICES=1 llama-server"}, env: []string{"CUDA_VISIBLE_DEVICES=0"}}

@@ -38,7 +38,7 @@ func load(t *testing.T, dir string, cpus [][2]int, procs ...loaded) {
 	}
 }
 
-// TestHostLoad holds that the CPU time of other programs on the CPUs of a process is that
+// TestHostLoad checks that the CPU time of other programs on the CPUs of a process is that
 // of these CPUs, without its own, rooftop's and the kernel's, and that those are named
 // which may have had them.
 func TestHostLoad(t *testing.T) {
@@ -94,7 +94,7 @@ func TestHostLoad(t *testing.T) {
 	}
 }
 
-// TestNameOf holds that kernel threads are recognised by their flag, whatever a program is
+// TestNameOf checks that kernel threads are recognised by their flag, whatever a program is
 // called.
 func TestNameOf(t *testing.T) {
 	for text, want := range map[string]struct {

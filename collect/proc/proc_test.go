@@ -178,7 +178,7 @@ func TestDiscover(t *testing.T) {
 	if s, err = f.Discover(addrs(t, "localhost"), nil, 8000); err != nil || len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "changed after the server started") {
 		t.Errorf("notes %v, error %v; want one on the changed file", s.Notes, err)
 	}
-	// The file is gone: what that hides is said.
+	// The file is gone, and what that disables is reported.
 	if err := os.Remove(config); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestFilesOfAServerAreReadAsItsUser, who may lead them to files of root.
+// TestFilesOfAServerAreReadAsItsUser checks that files are read with the rights of the server's
+// user, who may link them to files of root.
 func TestFilesOfAServerAreReadAsItsUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT CHECKED: that root reads nothing through a user's links; only root can be led")

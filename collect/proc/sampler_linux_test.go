@@ -62,7 +62,7 @@ func TestSamplerManyChildren(t *testing.T) {
 	t.Errorf("%d processes after the end of all", len(last(s).Processes))
 }
 
-// TestHidden tells what hidepid hides from what has ended.
+// TestHidden distinguishes processes that hidepid hides from those that have ended.
 func TestHidden(t *testing.T) {
 	f, err := Open("/proc")
 	if err != nil {

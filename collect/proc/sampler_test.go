@@ -36,8 +36,7 @@ func children(t *testing.T, f FS, pid, tid int, list string) {
 	put(t, f.root, fmt.Sprintf("%d/task/%d/children", pid, tid), list)
 }
 
-// end takes a process away as the kernel does: open descriptors answer nothing any
-// more.
+// end takes a process away as the kernel does: open descriptors no longer answer.
 func end(t *testing.T, f FS, pid int) {
 	t.Helper()
 	for _, name := range []string{"stat", "statm"} {

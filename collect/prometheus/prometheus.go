@@ -354,7 +354,7 @@ func (s *Source) explain(err error) error {
 	}
 	switch answer.Type {
 	case v1.ErrBadResponse:
-		return fmt.Errorf("%s: %w as a Prometheus server: its answer is something else; check --prometheus", s.url, collect.ErrUnreachable)
+		return fmt.Errorf("%s: %w as a Prometheus server: it answered with something else; check --prometheus", s.url, collect.ErrUnreachable)
 	case v1.ErrBadData:
 		return fmt.Errorf("%s refuses the query: %s; check --match", s.url, why)
 	case v1.ErrExec, v1.ErrTimeout, v1.ErrCanceled:

@@ -50,7 +50,7 @@ func TestPageOfARealServer(t *testing.T) {
 	}
 	for g, want := range map[engine.Gauge]float64{
 		// The page says 0, written at a prefill: 30 have left the queue and 25 have finished. It ran 4: one had ended and
-		// was not counted yet, which later pages tell (TestLatePage).
+		// was not counted yet, which later pages show (TestLatePage).
 		engine.GaugeRunning: 5,
 		engine.GaugeWaiting: 4, engine.GaugeWaitingDeferred: 0, engine.GaugeKVUsage: 0.05, engine.GaugeInServer: 16,
 	} {

@@ -100,7 +100,7 @@ func TestDiscover(t *testing.T) {
 					t.Errorf("a secret of the server came through: %v", facts)
 				}
 			}
-			// Nothing but these, and only ever as a question.
+			// No other endpoint is requested, and only with GET.
 			want := []string{"GET /version", "GET /v1/models", "GET /server_info?config_format=json"}
 			if !slices.Equal(s.requests(), want) {
 				t.Errorf("requests %q, want %q", s.requests(), want)

@@ -383,7 +383,8 @@ vllm:cache_config_info{engine="0",block_size="16"} 1
 	}
 }
 
-// Two models behind one address: the one that was read is read on, although the other has more series by then.
+// Two models behind one address: the one that was read continues to be read, although the other has
+// more series by then.
 func TestTheModelThatWasReadIsReadOn(t *testing.T) {
 	const first = "vllm:num_requests_running{model_name=\"b\"} 2\nvllm:num_requests_waiting{model_name=\"b\"} 2\nvllm:num_requests_running{model_name=\"a\"} 1\n"
 	r := newReader("")
@@ -476,7 +477,7 @@ func TestNotVLLM(t *testing.T) {
 	}
 }
 
-// TestYoungPages are pages of servers that were never asked anything.
+// TestYoungPages reads pages of servers that have had no request yet.
 func TestYoungPages(t *testing.T) {
 	p := read(t, ours(t, "vllm-0.32.0-cpu-young.txt.gz"))
 	if p.Counters[engine.CounterGenerationTokens] != stat.Some(0) || p.Counters[engine.CounterHTTP2xx].OK {
@@ -547,8 +548,8 @@ func TestPagesAreImmutable(t *testing.T) {
 	}
 }
 
-// TestRestartShows compares the recordings of one server's life with a page of
-// the next one's: start and creation times grow, counters fall.
+// TestRestartShows compares recordings of one start of a server with a page of the next start:
+// start and creation times grow, counters fall.
 func TestRestartShows(t *testing.T) {
 	before := read(t, ours(t, loadedPage))
 	after := read(t, ours(t, "vllm-0.32.0-cpu-dp2.txt.gz"))

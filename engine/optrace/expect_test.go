@@ -112,7 +112,7 @@ func TestAllowed(t *testing.T) {
 	if o := (Observer{Expected: 0.05}); o.Allowed(0.04) || !o.Allowed(0.05) {
 		t.Error("an expectation against its limit")
 	}
-	// What was measured decides where both are there, by its lower end.
+	// If both are known, the measurement decides, by its lower end.
 	if o := (Observer{Expected: 0.5, Windows: 30, Measured: 0.04, MeasuredLow: 0.03, MeasuredHigh: 0.05}); !o.Allowed(0.03) || o.Allowed(0.029) {
 		t.Error("a measurement against its limit")
 	}

@@ -293,7 +293,7 @@ func TestPhases(t *testing.T) {
 				t.Errorf("%s, without a call: %v of %d tokens in call %d", name, g.Phase, g.Tokens, g.Call)
 			}
 		}
-		// Where no operators are watched the graph's nodes say the same.
+		// If no operators are watched, the graph's nodes show the same.
 		tables.DAGs = []optrace.DAG{{Nodes: []optrace.Node{{Addr: 1, Operator: 3}, {Addr: 2, Operator: 1}, {Addr: 3, Operator: 3}, {Addr: 4, Operator: 2}}}}
 		whole := begin(1, 0xa)
 		whole.Ref = 1

@@ -168,7 +168,7 @@ func TestFindingWithoutRemedy(t *testing.T) {
 	}
 }
 
-// TestRoofThatIsNotKnown checks that the advice says what would tell the peak.
+// TestRoofThatIsNotKnown checks that the advice says what would reveal the peak.
 func TestRoofThatIsNotKnown(t *testing.T) {
 	s := healthy()
 	s.Peak.From = "seen"
