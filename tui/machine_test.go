@@ -46,7 +46,7 @@ func TestMachineSays(t *testing.T) {
 				s.Processes, s.Launch = nil, ""
 				s.Sources[2] = loop.SourceState{Name: "processes", State: loop.SourceAbsent, Why: "the server runs on another machine"}
 			}),
-			[]string{"None is readable: the server runs on another machine.", "The launch command, its flags and stuck processes"}, []string{"engine-core"},
+			[]string{"None is readable: the server runs on another machine.", "The launch command, its flags and"}, []string{"engine-core"},
 		},
 		{
 			"old readings have their age", change(t, "waiting", func(s *loop.Snapshot) {

@@ -60,14 +60,14 @@ func TestCommands(t *testing.T) {
 		{name: "advice for the clients is not applied", s: clientAdvice(), keys: "a", says: "no flag of the server"},
 		{name: "holds", s: countdownSnapshot(), keys: "x", want: []loop.Command{loop.CommandHold}, says: "Paused: no more changes until x is pressed again."},
 		{name: "resumes", s: heldSnapshot(), keys: "x", want: []loop.Command{loop.CommandHold}, says: "Autopilot resumed."},
-		{name: "a run that is not automatic is not paused", s: waitingSnapshot(), keys: "x", says: "x: This run is not automatic: --auto makes it so."},
+		{name: "a manual run is not paused", s: waitingSnapshot(), keys: "x", says: "x: This run is not automatic: --auto makes it so."},
 		{name: "nothing to copy", s: lookingSnapshot(), keys: "y", says: "no command to copy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, _, controls := testModel(c.s, frame.Options{})
 			cmd := press(m, c.keys)
 			if !slices.Equal(controls.done, c.want) {
-				t.Errorf("told %v, want %v", controls.done, c.want)
+				t.Errorf("sent %v, want %v", controls.done, c.want)
 			}
 			if m.Settings.Over != c.over {
 				t.Errorf("overlay %d, want %d", m.Settings.Over, c.over)
@@ -116,7 +116,7 @@ func TestAnswersLookAgain(t *testing.T) {
 			m.Update(frame.Tick{Beat: m.Beat})
 			press(m, "y")
 			if len(controls.done) != 0 || !strings.Contains(m.Settings.Notice.Text, "a different one") {
-				t.Errorf("told %v and said %q", controls.done, m.Settings.Notice.Text)
+				t.Errorf("sent %v and showed %q", controls.done, m.Settings.Notice.Text)
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func TestFrozen(t *testing.T) {
 	}
 	press(m, "r")
 	if !slices.Equal(controls.done, []loop.Command{loop.CommandRevert}) {
-		t.Errorf("told %v: commands are for what is, not for what is shown", controls.done)
+		t.Errorf("sent %v: commands apply to the present state, not to the shown one", controls.done)
 	}
 	press(m, "space")
 	if m.shown != next {

@@ -565,7 +565,7 @@ func TestE2ELosses(t *testing.T) {
 		lost += e.N
 	}
 	if s.Dropped() == 0 || lost != s.Dropped() {
-		t.Errorf("%d told, %d dropped", lost, s.Dropped())
+		t.Errorf("%d reported, %d dropped", lost, s.Dropped())
 	}
 	k.decode(t, 3, 7, 1, 0)
 	refs := map[uint32]bool{}

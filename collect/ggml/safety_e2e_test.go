@@ -294,10 +294,10 @@ func TestE2ELossesTearGraphs(t *testing.T) {
 		}
 		wait.Wait()
 		a.Flush(monotonic())
-		partial, told := a.Dropped()
+		partial, reported := a.Dropped()
 		t.Logf("%d threads: %d graphs whole, %d partial, %d records lost", threads, len(got), partial, s.Dropped())
-		if s.Dropped() == 0 || told != s.Dropped() {
-			t.Errorf("%d threads: %d losses are reported, %d occurred", threads, told, s.Dropped())
+		if s.Dropped() == 0 || reported != s.Dropped() {
+			t.Errorf("%d threads: %d losses are reported, %d occurred", threads, reported, s.Dropped())
 		}
 		for _, g := range got {
 			for i, lane := range g.Threads {

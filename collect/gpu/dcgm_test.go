@@ -312,11 +312,11 @@ func TestDCGMOddPages(t *testing.T) {
 			if diff := cmp.Diff(want, presentFields(r.Devices[0])); diff != "" {
 				t.Errorf("fields (-want +got):\n%s", diff)
 			}
-			told := false
+			found := false
 			for _, m := range s.Missing() {
-				told = told || strings.Contains(m.Reason, c.why)
+				found = found || strings.Contains(m.Reason, c.why)
 			}
-			if !told {
+			if !found {
 				t.Errorf("missing %v, want the reason %q", s.Missing(), c.why)
 			}
 		})

@@ -59,7 +59,7 @@ func TestNVMLAveraging(t *testing.T) {
 		{"another Ampere", []*mock.Device{capability(8, 6)}, false},
 		{"Ada", []*mock.Device{capability(8, 9)}, false},
 		{"Hopper", []*mock.Device{capability(9, 0)}, false},
-		{"one that does not tell", []*mock.Device{unknown}, false},
+		{"one of unknown capability", []*mock.Device{unknown}, false},
 		{"one of two averages", []*mock.Device{capability(8, 0), capability(9, 0)}, false},
 	} {
 		s := openFake(t, driver(tt.devices), clock.now)

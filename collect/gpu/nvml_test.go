@@ -95,7 +95,8 @@ func TestNVMLWithoutGPM(t *testing.T) {
 		t.Errorf("second read (-want +got):\n%s", diff)
 	}
 	missing := s.Missing()
-	if len(missing) != 3 || missing[0].What != "DRAM and tensor-core use" || missing[0].Reason != "the GPU has no GPM; Hopper and newer GPUs have it" {
+	if len(missing) != 3 || missing[0].What != "DRAM and tensor-core use" ||
+		missing[0].Reason != "the GPU has no GPM; Hopper and newer GPUs have it" {
 		t.Errorf("missing: got %v, want the GPM readings alone", missing)
 	}
 }

@@ -119,7 +119,7 @@ func byRender(devices []Device, renders []int) (Selection, bool) {
 func byVisible(devices []Device, name, value string) Selection {
 	s := Selection{Positions: []int{}, How: name + "=" + value}
 	if strings.TrimSpace(value) == "" {
-		s.How = name + " is set and empty, so no GPU is visible"
+		s.How = name + " is set and empty, so it shows no GPU"
 		return s
 	}
 	for entry := range strings.SplitSeq(value, ",") {
@@ -129,7 +129,7 @@ func byVisible(devices []Device, name, value string) Selection {
 		}
 		if slices.Contains(s.Positions, i) {
 			s.Positions = []int{}
-			s.How += " names a device twice, so no GPU is visible"
+			s.How += " names a device twice, so it shows no GPU"
 			return s
 		}
 		s.Positions = append(s.Positions, i)

@@ -270,7 +270,7 @@ func (l *Load) checkPhases(p *problems) {
 	if l.Arrival == Closed {
 		most, unit = maxClients, "clients"
 	}
-	p.refuse(len(l.Phases) > maxPhases, "there are %d phases, at most %d are allowed", len(l.Phases), maxPhases)
+	p.refuse(len(l.Phases) > maxPhases, "%d phases exceed the limit of %d", len(l.Phases), maxPhases)
 	some := false
 	for i, phase := range l.Phases {
 		last := i == len(l.Phases)-1

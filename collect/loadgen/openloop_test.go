@@ -58,7 +58,7 @@ func TestNoCoordinatedOmission(t *testing.T) {
 			t.Errorf("TTFT p99 is %v from the actual send, want 20 ms: this is what omission hides", p)
 		}
 		if p := got.SendLag.P99; p < 4*sec {
-			t.Errorf("send lag p99 is %v, want it to tell that requests went out late", p)
+			t.Errorf("send lag p99 is %v, want it to show that requests were sent late", p)
 		}
 		// Requests that waited more than 980 ms: those of the first 4.1 s.
 		if g := got.Goodput; g.Judged != 1000 || g.Good < 945 || g.Good > 955 {

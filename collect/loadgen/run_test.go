@@ -350,7 +350,7 @@ func TestRunRefusesBadLoads(t *testing.T) {
 		{"no prompt", func(l *Load) { l.PromptTokens = Fixed(0) }, "prompt tokens start at 0"},
 		{"all prefix", func(l *Load) { l.SharedPrefixTokens = 20 }, "leaves no room in a prompt of 20"},
 		{"all prefix on average", func(l *Load) { l.PromptTokens, l.SharedPrefixTokens = LognormalMean(100, 1, 0), 100 }, "shared prefix of 100 tokens leaves no room in prompts of 100"},
-		{"too many phases", func(l *Load) { l.Phases = slices.Repeat([]Phase{Hold(1, sec)}, 257) }, "there are 257 phases, at most 256 are allowed"},
+		{"too many phases", func(l *Load) { l.Phases = slices.Repeat([]Phase{Hold(1, sec)}, 257) }, "257 phases exceed the limit of 256"},
 		{"negative prefix", func(l *Load) { l.SharedPrefixTokens = -1 }, "shared prefix is -1"},
 		{"negative time", func(l *Load) { l.Stagger = -1 }, "negative"},
 		{"negative requests", func(l *Load) { l.Requests = -1 }, "requests is -1"},

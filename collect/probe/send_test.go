@@ -555,15 +555,15 @@ func TestSendAll(t *testing.T) {
 			return dial(ctx, network, address)
 		}
 		c := piped(t, Options{Transport: transport})
-		var told []int
+		var reported []int
 		ctx, cancel := context.WithTimeout(t.Context(), 5500*ms)
 		defer cancel()
-		got, err := c.SendAll(ctx, Plan{Request: Request{Prompt: "p", MaxTokens: 2}, Repeat: 100, Concurrency: 3}, clockFrom(time.Now()), func(r *capture.Request) { told = append(told, r.ID) })
+		got, err := c.SendAll(ctx, Plan{Request: Request{Prompt: "p", MaxTokens: 2}, Repeat: 100, Concurrency: 3}, clockFrom(time.Now()), func(r *capture.Request) { reported = append(reported, r.ID) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(got) != 9 || len(told) != 9 || connections.Load() != 3 {
-			t.Fatalf("%d requests, %d told, %d connections; want 9, 9, 3", len(got), len(told), connections.Load())
+		if len(got) != 9 || len(reported) != 9 || connections.Load() != 3 {
+			t.Fatalf("%d requests, %d reported, %d connections; want 9, 9, 3", len(got), len(reported), connections.Load())
 		}
 		inLane := map[int]int{}
 		for i, r := range got {

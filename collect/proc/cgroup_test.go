@@ -54,7 +54,7 @@ func TestCgroups(t *testing.T) {
 			"s/llm/cpu.max":  "150000 100000\n", "s/llm/memory.current": "4096\n", "s/llm/memory.max": "max\n", "s/llm/cgroup.procs": "10\n11\n",
 			"s/cpu.max": "max 100000\n", "s/memory.max": "8192\n",
 		}, capture.CgroupSample{Path: "/s/llm", Whole: true, CPUSeconds: stat.Some(2.5), Periods: stat.Some(8), ThrottledPeriods: stat.Some(2), ThrottledSeconds: stat.Some(0.5), CPULimitCores: stat.Some(1.5), MemoryBytes: stat.Some(4096), MemoryLimitBytes: stat.Some(8192)}},
-		{"the limit stands above", "0::/s/llm\n", v2, map[string]string{
+		{"the limit is above", "0::/s/llm\n", v2, map[string]string{
 			"s/llm/cpu.stat": "usage_usec 1000000\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n", "s/llm/cpu.max": "400000 100000\n",
 			"s/cpu.stat": "usage_usec 9000000\nnr_periods 50\nnr_throttled 40\nthrottled_usec 3000000\n", "s/cpu.max": "100000 100000\n",
 			"s/llm/cgroup.procs": "10\n12\n",

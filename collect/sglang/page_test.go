@@ -187,7 +187,7 @@ func TestRunningOfALateGauge(t *testing.T) {
 		// Ten readiness checks leave the queue and are never counted as finished, before the 24 clients are back.
 		"a restart with 4 slots": {
 			{9000, 24, 0, 24, 144, 120, 24, 0},
-			{0, 1, 20, 24, 14, 0, 4, 20},   // nothing tells yet which of the 14 are the clients'
+			{0, 1, 20, 24, 14, 0, 4, 20},   // nothing shows yet which of the 14 are the clients'
 			{0, 0, 20, 24, 14, 0, 4, 20},   // nor that no more than 4 run at once
 			{90, 4, 20, 24, 14, 0, 4, 20},  // the gauges are right: ten are not
 			{160, 0, 16, 24, 18, 4, 4, 16}, // at the next prefill

@@ -81,7 +81,7 @@ func TestWhichGraphALaneIsOf(t *testing.T) {
 			events: at(begin(1, 0xa), op(1, 0, 0xa1), op(3, 1, 0xa1), end(1), begin(1, 0xa), begin(2, 0xa), op(1, 0, 0xa1), op(2, 0, 0xa1), op(3, 1, 0xa1), op(4, 1, 0xa1), end(1), end(2)),
 			tids:   [][]int32{{1, 3}, {1, 3}, {2, 4}}, spans: [][]int{{1, 1}, {1, 1}, {1, 1}},
 		},
-		"to the one that began last, where nothing else tells": {
+		"to the one that began last, if nothing else decides": {
 			events: at(begin(1, 0xa), begin(2, 0xa), op(1, 0, 0xa1), op(2, 0, 0xa1), op(3, 1, 0xa1), op(4, 1, 0xa1), end(1), end(2)),
 			tids:   [][]int32{{1, 4}, {2, 3}}, spans: [][]int{{1, 1}, {1, 1}},
 		},
@@ -534,7 +534,7 @@ func TestCutCalls(t *testing.T) {
 	}{
 		"no graph of it came":            {slices.Concat([]optrace.Event{detail(optrace.LevelSched)}, whole, []optrace.Event{begins, ends}), 1, 1},
 		"begun before a pause":           {slices.Concat([]optrace.Event{detail(optrace.LevelSched)}, whole, []optrace.Event{begins, detail(optrace.LevelSched), ends}), 1, 0},
-		"it tells its tokens":            {slices.Concat([]optrace.Event{detail(optrace.LevelSched)}, whole, []optrace.Event{told, ends}), 2, 0},
+		"it reports its tokens":          {slices.Concat([]optrace.Event{detail(optrace.LevelSched)}, whole, []optrace.Event{told, ends}), 2, 0},
 		"graphs are not recorded":        {slices.Concat([]optrace.Event{detail(optrace.LevelGraph)}, whole, []optrace.Event{detail(optrace.LevelToken), begins, ends}), 2, 0},
 		"none computes a graph":          {[]optrace.Event{detail(optrace.LevelSched), begins, ends, begins, ends}, 2, 0},
 		"unknown what is recorded":       {slices.Concat(whole, []optrace.Event{begins, ends}), 1, 1},

@@ -85,7 +85,7 @@ func operatorProbes(parts []part, l *Layout) (Point, []probe, []optrace.Gap) {
 	}
 	if old := oldProbes(parts); len(old) > 0 && inSteps(parts, l) {
 		return PointGraph, nil, []optrace.Gap{{
-			What: "operators", Why: "GGML before June 2024 computes an operator in up to three steps, which cannot be distinguished from several operators",
+			What: "operators", Why: "GGML before June 2024 computes an operator in up to three steps, which look like several operators",
 			Next: "use a later build; the level graph still shows graphs and tokens",
 		}}
 	} else if len(old) > 0 {

@@ -129,7 +129,7 @@ func TestAdviceNamesThePriceAndTheProcess(t *testing.T) {
 	crowded(s)
 	s.Target.Command = "/opt/mine"
 	if _, a = Diagnose(s); !strings.Contains(a.Why, "as in llama.cpp") {
-		t.Errorf("whose option it is is not said: %s", a.Why)
+		t.Errorf("the advice does not say whose option it is: %s", a.Why)
 	}
 	s.Target.Command = "/usr/bin/llama-server"
 	if _, a = Diagnose(s); strings.Contains(a.Why, "as in llama.cpp") {

@@ -37,19 +37,19 @@ func TestExpectedCostIsOfTheTraceItself(t *testing.T) {
 		}
 		return 7540 * time.Microsecond
 	})
-	told := before()
-	told.Limit, told.Measured, told.MeasuredLow, told.Windows = 0.01, 0.03, 0.02, 7
-	if told.Expected > 0.001 {
-		t.Fatalf("%v were reckoned before", told.Expected)
+	observer := before()
+	observer.Limit, observer.Measured, observer.MeasuredLow, observer.Windows = 0.01, 0.03, 0.02, 7
+	if observer.Expected > 0.001 {
+		t.Fatalf("%v was estimated before", observer.Expected)
 	}
-	s := tally.Summary(Settings{Target: optrace.Target{Sites: sites(true)}, Observer: told, Detail: optrace.LevelSched})
+	s := tally.Summary(Settings{Target: optrace.Target{Sites: sites(true)}, Observer: observer, Detail: optrace.LevelSched})
 	o := s.Observer
 	p50 := s.Phases[0].Graph.P50
 	if want := float64(o.Delay()) / float64(p50); math.Abs(o.Expected-want) > 1e-4 || o.Expected < 0.025 || o.Expected > 0.06 {
 		t.Errorf("%v of the speed, and %v of %v is %v", o.Expected, o.Delay(), p50, want)
 	}
 	if mean := s.Phases[0].Graph.Mean; o.MeanGraph != mean || o.ShareOfMean().OK {
-		t.Errorf("the mean graph takes %v, %v is said; of what was measured it is %v", mean, o.MeanGraph, o.ShareOfMean())
+		t.Errorf("the mean graph takes %v, reported is %v, its share %v", mean, o.MeanGraph, o.ShareOfMean())
 	}
 	if o.From != optrace.ExpectedTrace || o.Graphs != 200 || o.Threads != 2 || o.HitsPerToken != 5+2*209 || o.Basis() != "the middle one of 200 decode graphs of the trace" {
 		t.Errorf("%+v, by %s", o, o.Basis())
@@ -59,7 +59,7 @@ func TestExpectedCostIsOfTheTraceItself(t *testing.T) {
 	}
 	o.Limit = 3.0 / 100
 	if o.Windows = 0; o.OverLimit() != "more than --max-overhead 3" {
-		t.Error("it is not said to be above the limit")
+		t.Error("it is not reported as above the limit")
 	}
 	if share := o.ShareOfMean(); !share.OK || share.V > 0.003 {
 		t.Errorf("the probes take %v of a mean graph that others hold up", share)
@@ -94,9 +94,9 @@ func TestExpectedCostKeepsItsCorrection(t *testing.T) {
 	cost := func(times float64) optrace.Observer {
 		tally := New(&optrace.Tables{})
 		decoded(tally, optrace.LevelSched, 50, steadily(7*time.Millisecond))
-		told := before()
-		told.Times = times
-		return tally.Summary(Settings{Target: optrace.Target{Sites: sites(true)}, Observer: told}).Observer
+		observer := before()
+		observer.Times = times
+		return tally.Summary(Settings{Target: optrace.Target{Sites: sites(true)}, Observer: observer}).Observer
 	}
 	if once, thrice := cost(0), cost(3); thrice.Times != 3 || thrice.Expected < 2.5*once.Expected {
 		t.Errorf("three times %v is %v", once.Expected, thrice.Expected)

@@ -181,7 +181,7 @@ func TestPartsAreNotOfTwoDetails(t *testing.T) {
 		t.Errorf("preempted for %v of %d graphs, want 0.5 of the %d that the others are of", row.Preempted, row.Graphs, optrace.FewestGraphs)
 	}
 	if want := (80*.4 + 20*.5) / 100; math.Abs(row.LostCPU.V-want) > 1e-9 {
-		t.Errorf("preempted for %v, want %v of all that tell it", row.LostCPU, want)
+		t.Errorf("preempted for %v, want %v of all graphs that recorded it", row.LostCPU, want)
 	}
 	// A thread that lost its CPU earlier, but not in the graphs with most detail.
 	tally = New(&optrace.Tables{})
