@@ -76,7 +76,7 @@ func aboutOf(s *loop.Snapshot, c loop.Command) string {
 func downtime(s *loop.Snapshot) string {
 	for _, it := range slices.Backward(s.Iterations) {
 		if it.Up > it.At {
-			return "about " + figure.Duration((it.Up - it.At)) + ", as the last restart took. Requests in flight are lost."
+			return "about " + figure.Duration((it.Up - it.At)) + ", like the last restart. Requests in flight are lost."
 		}
 	}
 	return "not known before the first restart; the model is loaded again. Requests in flight are lost."

@@ -148,8 +148,8 @@ func TestNowSays(t *testing.T) {
 			},
 			[]string{"output 1,230 tok/s unknown until tried, at best +733 %", "ITL mean 13.0 ms unknown until tried, at worst +733 %"}, nil,
 		},
-		{"a change that gained nothing names the revert", "waiting", as, []string{"no gain: the next change replaces it"}, []string{"[r]"}},
-		{"with a key where there is one", "applicable", as, []string{"no gain: [r] reverts it"}, nil},
+		{"a change that gained nothing names the revert", "waiting", as, []string{"no gain; the next change replaces it"}, []string{"[r]"}},
+		{"with a key where there is one", "applicable", as, []string{"no gain; [r] reverts it"}, nil},
 		{
 			"all was tried", "waiting", func(s *loop.Snapshot) { s.Advice, s.Quiet = nil, "Everything that was recommended has been tried." },
 			[]string{"nothing left Everything that was recommended has been tried.", "[m] measures again"}, []string{"expect"},

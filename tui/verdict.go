@@ -87,22 +87,22 @@ func broken(it *loop.Iteration) string {
 func (v *nowView) outcomeWords(it *loop.Iteration) string {
 	switch it.End {
 	case loop.IterationKept:
-		return "kept: the new baseline"
+		return "kept as the new baseline"
 	case loop.IterationContinued:
-		return "kept by you: the new baseline"
+		return "kept by you as the new baseline"
 	case loop.IterationReverted:
-		return "reverted: the baseline is unchanged"
+		return "reverted; the baseline is unchanged"
 	case loop.IterationNoGain:
 		if v.s.Auto {
-			return "not kept: the next change replaces it"
+			return "not kept; the next change replaces it"
 		}
 		if d := it.Delta; d != nil && d.Direction != verdict.Plateau && d.Direction != verdict.Worse {
-			return "unresolved: [m] measures it again"
+			return "unresolved; [m] measures it again"
 		}
 		if v.s.Can[loop.CommandRevert].OK {
-			return "no gain: [r] reverts it, or the next change replaces it"
+			return "no gain; [r] reverts it, or the next change replaces it"
 		}
-		return "no gain: the next change replaces it"
+		return "no gain; the next change replaces it"
 	case loop.IterationNoise:
 		return "same settings: noise"
 	case loop.IterationBroken:

@@ -268,7 +268,7 @@ func (t *Screen) copyChange(tea.KeyPressMsg) tea.Cmd {
 	case s == nil:
 		t.say(cell.Warn, "There is no server under the cursor.")
 	case !s.Changes():
-		t.say(cell.Warn, "No flag of "+s.Name+" is to be changed.")
+		t.say(cell.Warn, "No flag of "+s.Name+" needs a change.")
 	case s.Recommendation.Launch != "":
 		return t.copied(s, s.Recommendation.Launch)
 	default:

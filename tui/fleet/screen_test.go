@@ -106,7 +106,7 @@ func TestKeys(t *testing.T) {
 		{name: "sort by name", keys: "s", under: "gpu-000:8000", shows: "[server]"},
 		{name: "sort from groups shows the list", keys: "g s", under: list[0].Name},
 		{name: "sort round", keys: strings.Repeat("s ", 10), under: list[0].Name},
-		{name: "no change to copy", keys: "y", under: list[0].Name, says: "is to be changed"},
+		{name: "no change to copy", keys: "y", under: list[0].Name, says: "needs a change"},
 		{name: "copy", keys: strings.Repeat("down ", changes) + "y", under: list[changes].Name, shows: "Copied, if the terminal allows it"},
 		{name: "copy alone", keys: "t", under: list[0].Name, shows: "rooftop diagnose --prometheus"},
 		{name: "copy in groups", keys: "g y", view: viewGroups, says: "no server under the cursor"},

@@ -57,7 +57,7 @@ func Keys() KeyMap {
 
 		Window:   Bind("w", "charts: 1, 5, 15 min, all", "w"),
 		SeekBack: Bind("left h", "back in time", "left", "h"),
-		SeekOn:   Bind("right l", "on in time", "right", "l"),
+		SeekOn:   Bind("right l", "forward in time", "right", "l"),
 		Faster:   Bind("+", "faster, up to 60x", "+", "="),
 		Slower:   Bind("-", "slower, down to 1x", "-"),
 

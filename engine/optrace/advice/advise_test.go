@@ -25,7 +25,7 @@ func TestAdvice(t *testing.T) {
 		make                 func(*optrace.Summary)
 		finding, flag, value string
 	}{
-		{"as many threads as CPUs", crowded, "oversubscribed", "--threads", "3"},
+		{"as many threads as CPUs", oversubscribe, "oversubscribed", "--threads", "3"},
 		{"the fast cores", unevenLanes, "sync-bound", "--threads", "3"},
 		{"half the threads", func(s *optrace.Summary) {
 			lanes(s, func(_ int, t *optrace.ThreadRow) { t.Busy, t.Sync = stat.Some(0.2), stat.Some(0.79) })
@@ -55,12 +55,12 @@ func TestAdvice(t *testing.T) {
 		{"figures that hold before all", both(stolen, func(s *optrace.Summary) { s.Observer.Expected = 0.3 }), "observer-effect", "--level", "tensor"},
 		{"interference that costs far more than the probes", both(stolen, heldUp(0.3)), "preempted", "", ""},
 		{"the same, where the mean token is as the median one", both(stolen, heldUp(0.3), func(s *optrace.Summary) { s.Observer.MeanGraph = 500 * time.Microsecond }), "observer-effect", "--level", "graph"},
-		{"Ollama's name", both(crowded, func(s *optrace.Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "oversubscribed", "num_thread", "3"},
-		{"node-llama-cpp's name", both(crowded, func(s *optrace.Summary) {
+		{"Ollama's name", both(oversubscribe, func(s *optrace.Summary) { s.Target.Command = "/usr/local/bin/ollama runner --model x" }), "oversubscribed", "num_thread", "3"},
+		{"node-llama-cpp's name", both(oversubscribe, func(s *optrace.Summary) {
 			s.Target.Command = "node server.js"
 			s.Target.Files = []optrace.File{{Role: "llama", Path: "/app/node_modules/@node-llama-cpp/linux-x64/bins/libllama.so"}}
 		}), "oversubscribed", "threads (createContext)", "3"},
-		{"no name of its own", both(crowded, func(s *optrace.Summary) { s.Target.Command = "/opt/mine" }), "oversubscribed", "--threads", "3"},
+		{"no own name", both(oversubscribe, func(s *optrace.Summary) { s.Target.Command = "/opt/mine" }), "oversubscribed", "--threads", "3"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestAdviceNamesThePriceAndTheProcess(t *testing.T) {
 		t.Errorf("the process that took the CPU is not named: %s / %q", a.Do, findings[0].Evidence)
 	}
 	s = healthy()
-	crowded(s)
+	oversubscribe(s)
 	s.Target.Command = "/opt/mine"
 	if _, a = Diagnose(s); !strings.Contains(a.Why, "as in llama.cpp") {
 		t.Errorf("the advice does not say whose option it is: %s", a.Why)

@@ -100,7 +100,7 @@ func stolen(s *optrace.Summary) {
 	s.Others = []optrace.OtherRow{{PID: 4242, Name: "stress", Time: 7 * time.Second, Share: stat.Some(0.35)}}
 }
 
-func crowded(s *optrace.Summary) {
+func oversubscribe(s *optrace.Summary) {
 	s.Target.CPUs = 3
 	lanes(s, func(_ int, t *optrace.ThreadRow) {
 		t.Busy, t.Sync, t.Off, t.Preempted = stat.Some(0.4), stat.Some(0.35), stat.Some(0.25), stat.Some(0.24)
@@ -204,9 +204,9 @@ func TestFindings(t *testing.T) {
 			s.Threads[2].Preempted, s.Others = stat.Some(0.1), nil
 		}, nil},
 
-		{"more threads than CPUs", crowded, []string{"oversubscribed"}},
+		{"more threads than CPUs", oversubscribe, []string{"oversubscribed"}},
 		{"more threads than CPUs, scheduling not traced", func(s *optrace.Summary) {
-			crowded(s)
+			oversubscribe(s)
 			lanes(s, func(_ int, t *optrace.ThreadRow) { t.Off, t.Preempted = stat.None, stat.None })
 		}, []string{"oversubscribed"}},
 		{"more threads than CPUs, and none is put off", func(s *optrace.Summary) { s.Target.CPUs = 3 }, nil},

@@ -11,9 +11,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// crowdedOut is two threads on two CPUs, one of which another program uses all the time: the
+// besideProgram is two threads on two CPUs, one of which another program uses all the time: the
 // threads take turns on the other one and preempt each other.
-func crowdedOut(s *optrace.Summary) {
+func besideProgram(s *optrace.Summary) {
 	s.Target.CPUs = 2
 	reads(s, 15e9)
 	s.Threads = s.Threads[:2]
@@ -33,7 +33,7 @@ func crowdedOut(s *optrace.Summary) {
 // the threads lose by sharing the remaining CPUs.
 func TestProgramOnAnotherCPU(t *testing.T) {
 	s := healthy()
-	crowdedOut(s)
+	besideProgram(s)
 	findings, a := Diagnose(s)
 	if !slices.Equal(ids(findings), []string{"preempted"}) || a.Finding != "preempted" || !strings.Contains(a.Do, "engine.test (PID 31)") || !strings.Contains(a.Do, "nice") {
 		t.Fatalf("%q: %s", ids(findings), a.Do)
@@ -65,7 +65,7 @@ func TestFewerThreadsMeanwhile(t *testing.T) {
 		"little is lost":                   func(s *optrace.Summary) { lanes(s, func(_ int, t *optrace.ThreadRow) { t.Preempted = stat.Some(0.1) }) },
 	} {
 		s := healthy()
-		crowdedOut(s)
+		besideProgram(s)
 		set(s)
 		if _, a := Diagnose(s); strings.Contains(a.Why, "may be faster") {
 			t.Errorf("%s: %s", name, a.Why)
@@ -104,7 +104,7 @@ func TestWhoPutsLanesOff(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := healthy()
-			crowdedOut(s)
+			besideProgram(s)
 			c.set(s)
 			findings, a := Diagnose(s)
 			if !slices.Equal(ids(findings), []string{c.finding}) || !strings.Contains(a.Do, c.do) || c.not != "" && strings.Contains(a.Do, c.not) {

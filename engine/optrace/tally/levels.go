@@ -22,7 +22,7 @@ type levelSum struct {
 	time    time.Duration
 	decode  stat.Durations // decode graphs
 	nodes   int            // nodes that one thread computes in decode graphs, summed up
-	fused   int            // the part of nodes that may be computed together with the one before
+	fused   int            // the part of nodes that may be computed together with the previous one
 	threads int            // the largest number of threads of a decode graph
 }
 
