@@ -71,7 +71,7 @@ llamacpp:n_busy_slots_per_decode 1.8
 `
 }
 
-// slots are two of 2,048 tokens; what /slots has besides is cut, but for a prompt of a server that is debugged.
+// slots are two of 2,048 tokens; the other fields of /slots are cut, except a prompt of a server in debug mode.
 func slots(first, second string) string {
 	return `[{"id":0,"n_ctx":2048,"speculative":false,` + first + `,"prompt":"a secret"},{"id":1,"n_ctx":2048,` + second + `}]`
 }

@@ -234,7 +234,7 @@ func TestSendEngines(t *testing.T) {
 			want:  capture.Request{PromptTokens: some(5), CachedTokens: some(0), OutputTokens: some(2), ReasoningTokens: some(0)},
 		},
 		{
-			name: "a gateway that reports usage with the first message alone: it is of no whole answer",
+			name: "a gateway that reports usage with the first message alone, not for the whole answer",
 			body: streamOf(`{"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}`,
 				`{"choices":[{"delta":{"content":"b"}}]}`, `{"choices":[{"delta":{},"finish_reason":"stop"}]}`),
 			kinds: []capture.ChunkKind{capture.Text, capture.Text},
