@@ -246,7 +246,7 @@ func TestParseModelConfigRefuses(t *testing.T) {
 		{"more experts than there are", llama(`"num_experts": 8, "num_experts_per_tok": 9`), "config.json: num_experts_per_tok: 9 of 8 experts"},
 		{"no experts a token", llama(`"num_experts": 8`), "config.json: num_experts_per_tok: 0 of 8 experts"},
 		{"short list of layers", llama(`"layer_types": ["full_attention"]`), "config.json: layer_types: 1 entries for 8 layers"},
-		{"latent attention half told", llama(`"kv_lora_rank": 512`), "config.json: qk_rope_head_dim: missing or 0"},
+		{"latent attention half given", llama(`"kv_lora_rank": 512`), "config.json: qk_rope_head_dim: missing or 0"},
 		{"a list of lists", llama(`"hidden_size": [[512], [512]]`), "config.json: hidden_size: must be a whole number of 0 to 1e9"},
 		{"unequal layers", llama(`"intermediate_size": [1, 2]`), "config.json: intermediate_size: layers of unequal width are not supported"},
 		{"pruned blocks", llama(`"block_configs": []`), "config.json: block_configs: layers of unequal shape are not supported"},

@@ -104,7 +104,7 @@ func (c *config) layers(s *shape) {
 		s.SlidingWindow = 0
 	}
 	if s.SlidingWindow > 0 && s.MaxPositions > 0 && s.SlidingWindow >= s.MaxPositions {
-		s.SlidingWindow = 0 // as wide as the context, which is no limit
+		s.SlidingWindow = 0 // as wide as the context: not a limit
 	}
 	if c.hybridPattern(s) {
 		return

@@ -150,7 +150,7 @@ func SettingOf(flag string) (setting string, inverted bool) {
 }
 
 // ChangesAnswers reports whether another value of a flag may change the model's answers to the same
-// prompt. Of a flag that several engines have it suffices that one says so. It returns true for an unknown
+// prompt. For a flag that several engines have, one that says so is enough. It returns true for an unknown
 // flag.
 func ChangesAnswers(flag string) bool {
 	known := false

@@ -15,7 +15,7 @@ func TestMetricsAreComplete(t *testing.T) {
 		seen[m.Key] = true
 		for _, name := range m.Names {
 			if strings.Contains(name, ":") || name != strings.ToLower(name) {
-				t.Errorf("%s: %q is no wire name without prefix", m.Key, name)
+				t.Errorf("%s: %q is not a wire name without prefix", m.Key, name)
 			}
 		}
 		// Python's client appends _total to every counter; the name without it

@@ -81,7 +81,7 @@ func TestFindModel(t *testing.T) {
 		// Several shapes.
 		{"llama-70b", ambiguous}, {"qwen-7b", ambiguous}, {"gemma-27b", ambiguous}, {"mistral-7b", ambiguous}, {"glm-4.7", "zai-org/GLM-4.7"}, {"command-r", ambiguous},
 
-		// A family or a word of a name is no name.
+		// A family or a word of a name is not a name.
 		{"qwen", none}, {"deepseek", none}, {"llama", none}, {"next", none}, {"/dev/zero", none}, {"small", none},
 
 		// Fine-tunes and other models that are not in the catalog.

@@ -18,7 +18,7 @@ func TestReasons(t *testing.T) {
 		{name: "full clocks"},
 		{name: "idle", mask: 0x1, keys: []string{"gpu_idle"}},
 		{
-			name: "clocks that somebody set", mask: 0x2 | 0x100,
+			name: "clocks that someone set", mask: 0x2 | 0x100,
 			words: []string{"application clocks", "display clocks"}, keys: []string{"applications_clocks_setting", "display_clock_setting"},
 		},
 		{name: "power cap", mask: 0x4, words: []string{"power limit"}, keys: []string{"sw_power_cap"}, harmful: true, power: true},

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// backlogWindows is the number of windows needed to tell a trend in the number of
+	// backlogWindows is the number of windows needed to distinguish a trend in the number of
 	// requests from scatter.
 	backlogWindows = 6
 	// backlogStdErrors is the number of standard errors that the trend must reach. Windows

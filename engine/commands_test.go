@@ -18,7 +18,7 @@ var commandWithValue = regexp.MustCompile(`(^|[^\w.-])(rooftop (catalog|ceiling|
 // verbs are the verbs of a format that print text; numbers are safe in a shell.
 var verbs = regexp.MustCompile(`%(\[\d+\])?[-+# 0]*\d*[sqv]`)
 
-// TestEveryCommandIsQuoted holds that launch.Line alone puts a name into a command that a person may copy: a label
+// TestEveryCommandIsQuoted checks that only launch.Line puts a name into a command that the user may copy: a label
 // of a Prometheus server, a unit or a file can be called `x'; rm -rf ~; echo '`.
 func TestEveryCommandIsQuoted(t *testing.T) {
 	files := 0

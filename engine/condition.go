@@ -218,7 +218,7 @@ func Silence(w *Window, f *Facts) string {
 	return text
 }
 
-// hungBefore returns for how long, at least, the engine, or a rank of it, was hung in the windows and then went on.
+// hungBefore returns for how long, at least, the engine, or a rank of it, was hung in the windows and then continued.
 func hungBefore(windows []Window, f *Facts) time.Duration {
 	sum, now := time.Duration(0), time.Duration(0)
 	for i := range windows {

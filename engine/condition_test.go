@@ -155,7 +155,7 @@ func TestAHangThatEndedIsNotedOrNothingIsJudged(t *testing.T) {
 		doubt   string
 		note    bool
 	}{
-		{20 * time.Second, OutcomeNotEvaluable, "the engine was hung for at least 14 s, and went on: the measurements do not represent the server", false},
+		{20 * time.Second, OutcomeNotEvaluable, "the engine was hung for at least 14 s, and then continued: the measurements do not represent the server", false},
 		{2 * time.Minute, OutcomeHealthy, "", true},
 	} {
 		s := newServer(1)
@@ -164,7 +164,7 @@ func TestAHangThatEndedIsNotedOrNothingIsJudged(t *testing.T) {
 		s.run(c.works/2, HealthOK, working(1))
 		d := Diagnose(Request{Windows: s.windows, Duration: s.t})
 		noted := slices.ContainsFunc(d.Notes, func(n string) bool {
-			return strings.Contains(plain(n), "the engine was hung for at least 14 s of the run, and went on")
+			return strings.Contains(plain(n), "the engine was hung for at least 14 s of the run, and then continued")
 		})
 		if d.Outcome != c.outcome || !strings.Contains(plain(d.Doubt), c.doubt) || noted != c.note {
 			t.Errorf("works for %v: %s, doubt %q, notes %q", c.works, d.Outcome, d.Doubt, d.Notes)
@@ -174,7 +174,7 @@ func TestAHangThatEndedIsNotedOrNothingIsJudged(t *testing.T) {
 
 func TestSilenceShowsBeforeAHang(t *testing.T) {
 	silence := func(s *server) string { return plain(Silence(&s.windows[len(s.windows)-1], recentRelease)) }
-	for _, ranks := range []int{0, 1} { // that go on
+	for _, ranks := range []int{0, 1} { // that continue
 		s := newServer(2)
 		s.run(10*time.Second, HealthOK, working(2))
 		s.run(4*time.Second, HealthOK, working(ranks))
@@ -235,7 +235,7 @@ func TestFailingIsMoreThanChance(t *testing.T) {
 	s.run(4*time.Second, HealthOK, answers(1, 1, 0))
 	s.want(t, Failing, "were answered with a 5xx error")
 	s.run(20*time.Second, HealthOK, answers(0, 0, 0))
-	s.want(t, Failing, "") // nobody asks: nothing shows that it ended
+	s.want(t, Failing, "") // no one asks: nothing shows that it ended
 	s.run(30*time.Second, HealthOK, answers(1, 0, 0))
 	s.want(t, "", "")
 

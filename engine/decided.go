@@ -8,8 +8,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
-// decided is the check that stands for all windows of a run with its reason: of those, the one whose figure is
-// nearest to its limit.
+// decided is the check that represents all windows of a run with its reason: the one whose figure is nearest to its
+// limit.
 type decided struct {
 	Check
 	far     Check // the one farthest from it

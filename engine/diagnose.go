@@ -223,7 +223,7 @@ func suppress(findings []Finding, rules []Rule) {
 }
 
 // clientWeight is the weight, beside that of a flag of this server, of what clients would have to do for an unknown
-// gain: of findings that score alike, a flag can be tried.
+// gain: of findings with the same score, the one with a flag comes first, because a flag can be tried.
 const clientWeight = 0.8
 
 // RankedAs returns the score that a finding is ranked by: less than its own if clients would have to do something for an
@@ -346,7 +346,7 @@ func runNotes(r *Run) []string {
 	var out []string
 	a := &r.Agg
 	if a.Light {
-		out = append(out, "light load: no window passes the documented gate (KV above 30 % or GPU above 20 %); the figures are over those in which tokens moved")
+		out = append(out, "light load: no window passes the documented gate (KV above 30 % or GPU above 20 %); the figures cover the windows in which tokens moved")
 	}
 	if refused := a.Rate[CounterAdmissionRejections]; refused.Or(0) > 0 {
 		out = append(out, fmt.Sprintf("the server refused %s requests a second by its admission limits (--max-num-queued-reqs, --max-num-queued-tokens): the queue on the page is shorter than the demand", figure.Count(refused.V)))
@@ -355,7 +355,7 @@ func runNotes(r *Run) []string {
 		out = append(out, fmt.Sprintf("the server answered %s requests a second with a 5xx error", figure.Count(failing.V)))
 	}
 	if r.HungBefore > 0 && !mostlyHung(r) {
-		out = append(out, "the engine was hung for at least "+figure.Elapsed(r.HungBefore)+" of the run, and went on; the server's log may say why")
+		out = append(out, "the engine was hung for at least "+figure.Elapsed(r.HungBefore)+" of the run, and then continued; the server's log may say why")
 	}
 	out = append(out, requestNotes(r)...)
 	if a.Restarts >= manyRestarts {
@@ -421,11 +421,11 @@ func requestNotes(r *Run) []string {
 		out = append(out, fmt.Sprintf("the server refused %s of %s requests a second as invalid (4xx): no other figure includes them", e.perSecond(e.invalid), e.perSecond(all)))
 	}
 	if e.left-e.inside > notableShare*e.answered { // a request of several samples is answered once and finishes several times
-		out = append(out, fmt.Sprintf("clients left %s of %s requests a second before they ended: their tokens are in the output, their times in no mean", e.perSecond(e.left), e.perSecond(e.answered)))
+		out = append(out, fmt.Sprintf("clients abandoned %s of %s requests a second: the output includes their tokens, but no mean includes their times", e.perSecond(e.left), e.perSecond(e.answered)))
 	}
 	a := &r.Agg
 	if a.Rate[CounterPromptTokens].Or(0) > 0 && a.Rate[CounterRequestSuccess].Or(0) > 0 && a.Rate[CounterGenerationTokens] == stat.Some(0) {
-		out = append(out, "no request generates a token, as with a model for embeddings or scores: the output says nothing here, and no gain of it can be predicted or measured")
+		out = append(out, "no request generates a token, as with a model for embeddings or scores: the output says nothing here, and no gain in output can be predicted or measured")
 	}
 	return out
 }
@@ -448,7 +448,7 @@ func aboveSlots(r *Run) string {
 	return fmt.Sprintf("max_num_seqs: %s requests ran at once, more than the %d slots of the %s: that number is wrong", figure.Count(most), slots.Value, slots.Source)
 }
 
-// slotsTolerance is the number of requests above the slots that is no contradiction.
+// slotsTolerance is the number of requests above the slots that is not a contradiction.
 const slotsTolerance = 2
 
 // manyRestarts is the number of restarts in a run that suggests a load balancer.

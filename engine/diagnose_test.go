@@ -40,7 +40,7 @@ func firing(id FindingID, group Group, n int, impact, confidence float64, fix *F
 	}
 }
 
-// Where two findings weigh the same, or nearly, a flag of this server comes before what its clients would have to do
+// If two findings weigh the same, or nearly, a flag of this server comes before what its clients would have to do
 // for an unknown gain.
 func TestAFlagComesBeforeAdviceToClients(t *testing.T) {
 	gain := []Prediction{{Metric: "generation_tokens_per_s", Mid: stat.Some(0.2)}}
@@ -279,7 +279,7 @@ func TestPrefillMost(t *testing.T) {
 	}
 }
 
-// What other figures leave out of the requests is noted: invalid ones, those whose clients left, and that none
+// Requests that other figures leave out are noted: invalid ones, those that clients abandoned, and that none
 // generates a token.
 func TestRequestNotes(t *testing.T) {
 	const tokens = 100
@@ -291,7 +291,7 @@ func TestRequestNotes(t *testing.T) {
 		{"all finish", 20, 20, 1, tokens, ""},
 		{"several samples each", 20, 80, 0, tokens, ""},
 		{"streams that are counted as they begin", 20, 18, 0, tokens, ""},
-		{"clients leave", 20, 5, 0, tokens, "clients left 7.5 of 10 requests a second"},
+		{"clients leave", 20, 5, 0, tokens, "clients abandoned 7.5 of 10 requests a second"},
 		{"half are invalid", 20, 20, 20, tokens, "refused 10 of 20 requests a second as invalid"},
 		{"many are refused", 20, 20, 0, tokens, "refused 100 requests a second by its admission limits"},
 		{"embeddings", 20, 20, 0, 0, "no request generates a token"},

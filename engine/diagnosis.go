@@ -45,14 +45,14 @@ type Quantity struct {
 	Bucket stat.Bucket `json:"bounds,omitzero"`
 }
 
-// A mean that is not of all requests of the run has a note that begins with which ones it is of.
+// A mean that does not cover all requests of the run has a note that begins with the requests that it covers.
 const (
 	sinceStart = "since start"
 	ofEnded    = "of those that ended"
 	ofBefore   = "mostly before the run"
 )
 
-// Scope returns which requests a mean is of, if not of all of the run; else "".
+// Scope returns which requests a mean covers if it does not cover all of the run, else "".
 func (q Quantity) Scope() string {
 	for _, scope := range [...]string{sinceStart, ofEnded, ofBefore} {
 		if strings.HasPrefix(q.Note, scope) {

@@ -11,7 +11,7 @@ import (
 )
 
 // cited matches a file of the repository that a document names, whole or by its last
-// folders, and one that it links to. NAME and ID stand for any name.
+// folders, and one that it links to. NAME and ID represent any name.
 var cited = regexp.MustCompile("`([a-z][\\w./-]*\\.(?:go|txt|yaml|json|md))`|\\]\\(([\\w./-]+\\.md)")
 
 func TestDocumentsNameFilesThatExist(t *testing.T) {

@@ -62,7 +62,7 @@ type Facts struct {
 
 	MaxNumSeqs         Fact[int]
 	SlotsInferred      int  // slots of a rank that the page alone shows; 0 if it shows none
-	MaxNumSeqsInferred bool // MaxNumSeqs is SlotsInferred: nothing else tells it
+	MaxNumSeqsInferred bool // MaxNumSeqs is SlotsInferred: nothing else shows it
 	// CutOffAt is the mean length in tokens of requests at their end, where it is their slot's part of a divided pool,
 	// as the windows show; absent elsewhere.
 	CutOffAt stat.Opt
@@ -70,7 +70,7 @@ type Facts struct {
 	// from the lengths of prompts and the tokens of steps, else absent.
 	LongPrompt           stat.Opt
 	MaxNumBatchedTokens  Fact[int]
-	LongPrefillThreshold Fact[int] // tokens of one prompt in a step, at most; 0 is no limit
+	LongPrefillThreshold Fact[int] // tokens of one prompt in a step, at most; 0 is unlimited
 	MaxModelLen          Fact[int]
 	TensorParallel       Fact[int]
 	PipelineParallel     Fact[int]

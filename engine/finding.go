@@ -193,7 +193,7 @@ type ProfileForm struct {
 
 // FiredIn states in how many of the evaluable windows a rule fired, and how many it could judge
 // if not all: "fired in 3 of 15 windows, 3 judged". A rule that did not fire for the run as a whole has
-// its condition met in windows. It is "" where there is nothing to tell.
+// its condition met in windows. It is "" if there is nothing to report.
 func (f *Finding) FiredIn() string {
 	if f.Evaluable == 0 {
 		return ""

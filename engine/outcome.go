@@ -18,10 +18,10 @@ const (
 	// healthy unless a finding explains the queue.
 	doubtfulQueue = 0.30
 	// explainingShare is the share of the windows in which a finding that is not significant must have
-	// fired to be named as what a queue may come from.
+	// fired to be named as a possible cause of a queue.
 	explainingShare = 0.10
-	// doubtfulStall is the time without a token at the end from which a run of few windows at work is
-	// doubted.
+	// doubtfulStall is the time without a token at the end from which a run of few windows at work
+	// is uncertain.
 	doubtfulStall = 2 * WindowLength
 	// lostShare is the share of failed scrapes, or of time in which the engine was hung, above
 	// which a run does not represent the server.
@@ -53,7 +53,7 @@ func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 		}
 		return OutcomeNoLoad, ""
 	case silentFor(r.Windows) > 0:
-		return OutcomeNotEvaluable, fmt.Sprintf("no tokens generated for %s at the end, with requests in the server: it may hang, which shows after %s", figure.Elapsed(silentFor(r.Windows)), figure.Elapsed(HungMinimum))
+		return OutcomeNotEvaluable, fmt.Sprintf("no tokens generated for %s at the end, with requests in the server: it may be hung, but only %s without tokens confirm it", figure.Elapsed(silentFor(r.Windows)), figure.Elapsed(HungMinimum))
 	case a.Working == 0:
 		return OutcomeNotEvaluable, "requests were in the server, but no window shows it working"
 	case d.Windows.Evaluable < LeastWindows:
@@ -105,7 +105,7 @@ func unrepresentative(r *Run) string {
 	a := &r.Agg
 	const so = ": the measurements do not represent the server"
 	if mostlyHung(r) {
-		return "the engine was hung for at least " + figure.Elapsed(r.HungBefore) + ", and went on" + so + "; its log may say why"
+		return "the engine was hung for at least " + figure.Elapsed(r.HungBefore) + ", and then continued" + so + "; its log may say why"
 	}
 	if float64(a.Failed) <= lostShare*float64(a.Ticks) {
 		return ""
@@ -117,7 +117,7 @@ func unrepresentative(r *Run) string {
 	return fmt.Sprintf("%d of %d scrapes failed%s%s", a.Failed, a.Ticks, why, so)
 }
 
-// mostlyHung reports whether the engine was hung for too much of the run, and then went on.
+// mostlyHung reports whether the engine was hung for too much of the run, and then continued.
 func mostlyHung(r *Run) bool {
 	n := len(r.Windows)
 	return n > 0 && r.HungBefore.Seconds() > lostShare*(r.Windows[n-1].End()-r.Windows[0].Start).Seconds()
@@ -156,7 +156,7 @@ func (d *Diagnosis) unexplainedQueue(a *Aggregate) string {
 	if why := d.Facts.doubtfulSlots(); why != "" {
 		return part + ": " + why
 	}
-	return part + " although slots and KV pool have room: look at " + figure.List(append(d.Facts.otherLimits(), "priorities", "what the server's log says of scheduling")...)
+	return part + " although slots and KV pool have room: look at " + figure.List(append(d.Facts.otherLimits(), "priorities", "the server's log on scheduling")...)
 }
 
 // otherLimits returns the flags that keep requests waiting with slots and KV pool free, as the launch

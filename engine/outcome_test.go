@@ -94,9 +94,9 @@ func TestAQueueMayBeExplained(t *testing.T) {
 	}
 }
 
-// What else may keep requests waiting is named as far as the launch sets it.
+// Other limits that may keep requests waiting are named as far as the launch sets them.
 func TestAQueueIsExplainedByTheLaunch(t *testing.T) {
-	const rest = "priorities and what the server's log says of scheduling"
+	const rest = "priorities and the server's log on scheduling"
 	for launch, want := range map[string]string{
 		"":                               "--max-num-active-seqs, --max-num-scheduled-tokens, --max-loras, --long-prefill-token-threshold, " + rest,
 		"vllm serve m --config a.yaml":   "--max-num-active-seqs, --max-num-scheduled-tokens, --max-loras, --long-prefill-token-threshold, " + rest,
@@ -133,7 +133,7 @@ func TestASilentServerIsNotHealthy(t *testing.T) {
 			Facts: Facts{EngineVersion: Know("0.32.0", FromMeasured, "")}, Windows: windows, Duration: time.Duration(len(windows)) * WindowLength,
 			Rules: []Rule{firing(ConcurrencySaturation, GroupSlots, len(windows), 3, 0.8, &Fix{Kind: KindFlag, Flag: "--max-num-seqs", To: "16"})},
 		})
-		if told := strings.Contains(d.Doubt, "it may hang"); told == advised || (d.Recommendation != nil) != advised || (d.Outcome == OutcomeNotEvaluable) == advised {
+		if told := strings.Contains(d.Doubt, "it may be hung"); told == advised || (d.Recommendation != nil) != advised || (d.Outcome == OutcomeNotEvaluable) == advised {
 			t.Errorf("tokens in %d readings: %s, %+v, doubt %q; want advice %v", moved, d.Outcome, d.Recommendation, d.Doubt, advised)
 		}
 	}
@@ -171,7 +171,7 @@ func TestStepsLongerThanAWindow(t *testing.T) {
 	}{
 		{"long steps", known, steps(0, 161), 20, 8, 20},
 		{"long steps, or bursts", stale, steps(0, 161), 50, 8, 8},
-		{"hung, then steps", known, steps(160, 241), 25, 4, 8}, // the rest of the first step is not told from the standstill
+		{"hung, then steps", known, steps(160, 241), 25, 4, 8}, // the rest of the first step cannot be distinguished from the standstill
 		{"steps, then hung", known, append(steps(0, 81), ticks(401, poll, func(_ int, at time.Duration) *Page { return pageAt(at+20*time.Second+poll, 8, 0, 0.1, 400) })...), 20, 4, 10},
 	} {
 		windows := feed(c.samples...)

@@ -8,7 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 )
 
-// More slots of llama.cpp need a larger context with them where it is divided among them, and go on sharing it where
+// More slots of llama.cpp need a larger context with them where it is divided among them, and keep sharing it where
 // they share it.
 func TestWithPool(t *testing.T) {
 	slots := []Change{{Flag: "--parallel", From: "2", To: "8"}}

@@ -81,7 +81,7 @@ func (x *Fix) withPool(facts *Facts) {
 		return
 	}
 	x.Command += "; in the same restart set " + also.Flag + " " + also.To + ", which is divided among the slots"
-	x.Costs = append(x.Costs, fmt.Sprintf("%.3g times the memory for the KV buffer, so that a request may have %s as now", float64(pool)/facts.KVCapacityTokens.Value,
+	x.Costs = append(x.Costs, fmt.Sprintf("%.3g times the memory for the KV buffer, so a request may still have %s", float64(pool)/facts.KVCapacityTokens.Value,
 		figure.Counted(facts.KVCapacityTokens.Value/float64(facts.MaxNumSeqs.Value), "token")))
 }
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// waiting are the packages whose waits for somebody else must each have an end.
+// waiting lists the packages whose waits for others must each have an end.
 var waiting = []string{
 	"cmd/internal/apply", "cmd/internal/launcher", "cmd/internal/serverdir", "cmd/internal/session", "cmd/internal/autopilot",
 	"cmd/internal/kube", "cmd/internal/mcpserver", "collect/ggml",
@@ -195,7 +195,7 @@ func (w *waitFinder) call(c *ast.CallExpr) {
 			w.note(kind)
 		}
 	}
-	// Directly within a limit, a context without an end has one.
+	// Directly within a limit, an endless context has one.
 	if strings.HasPrefix(name, "context.WithTimeout") || strings.HasPrefix(name, "context.WithDeadline") {
 		if inner, ok := c.Args[0].(*ast.CallExpr); ok {
 			w.selected[inner] = true

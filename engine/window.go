@@ -122,7 +122,7 @@ type Window struct {
 	VRAMPeak  stat.Opt // bytes, fullest GPU
 	VRAMTotal stat.Opt // bytes, of that GPU
 	// Skewed marks a page and a GPU reading more than a second apart: rules that combine both
-	// sources are disabled. A missing GPU is no skew.
+	// sources are disabled. A missing GPU is not a skew.
 	Skewed bool
 
 	StepTime    stat.Opt // s, mean engine step while busy

@@ -156,7 +156,7 @@ func TestRestart(t *testing.T) {
 			a.StartTime, b.StartTime = stat.Some(1000), stat.Some(1000)
 			b.Counters[CounterPromptTokens], b.Counters[CounterGenerationTokens] = stat.Some(1), stat.Some(1)
 		}, false},
-		{"created anew", func(a, b *Page) { a.Created, b.Created = stat.Some(1000), stat.Some(1020) }, true},
+		{"created again", func(a, b *Page) { a.Created, b.Created = stat.Some(1000), stat.Some(1020) }, true},
 		{"one counter fell", func(a, b *Page) { b.Counters[CounterGenerationTokens] = stat.Some(10) }, false},
 		{"several fell", func(a, b *Page) {
 			b.Counters[CounterGenerationTokens], b.Counters[CounterPromptTokens] = stat.Some(10), stat.Some(5)

@@ -38,7 +38,7 @@ var concurrencySaturation = definition{engine.Rule{
 		"or as many slots are occupied by Little's law, within the same share: the gauge misses slots that are handed on at once, because it is written as a step ends and shown until the next one does",
 		"at least " + figure.PercentSign(slotQueueRatio) + " of the requests are queued for capacity",
 		"the rule is skipped if more requests run than there are slots: the slots are not the limit then",
-		fmt.Sprintf("slots that cannot be read are inferred if, in %s of at least %d windows with a queue, as many requests run as ever did, the KV pool has room for %d more, none is preempted, adapters have places, and the prompts leave time or steps unused, so that the token budget is not the limit",
+		fmt.Sprintf("slots that cannot be read are inferred if, in %s of at least %d windows with a queue, as many requests run as ever did, the KV pool has room for %d more, none is preempted, adapters have places, and the prompts leave time or steps unused, so the token budget is not the limit",
 			figure.PercentSign(inferredShare), inferredWindows, inferredRoom),
 	},
 	Thresholds: []Threshold{

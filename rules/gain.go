@@ -20,10 +20,10 @@ const (
 )
 
 // maxBound is the upper bound above which a gain counts as unknown: "up to a hundred times
-// faster" informs nobody.
+// faster" informs no one.
 const maxBound = 10.0
 
-// widestKnown is the ratio of the ends of a predicted range above which only its lower end is told.
+// widestKnown is the ratio of the ends of a predicted range above which only its lower end is reported.
 const widestKnown = 5.0
 
 // leastError is the least error of a prediction, as a logarithm: two measurements without a change
@@ -36,7 +36,7 @@ type gain struct {
 	modelled bool // predicted by the physical model, not by bounds
 }
 
-// known returns the gain without what is too uncertain to tell.
+// known returns the gain without what is too uncertain to report.
 func (g gain) known() gain {
 	x, itl := &g.Throughput, &g.ITL
 	if !g.modelled && x.High.Or(0) > maxBound {
@@ -256,7 +256,7 @@ func reuseMost(r *engine.Run) (share stat.Opt, why string) {
 // noQueue is the mean number of waiting requests for each running one below which none waits.
 const noQueue = 0.05
 
-// leastWithout is the least share of steps without a prompt for which their time is told apart.
+// leastWithout is the least share of steps without a prompt for which their time can be distinguished.
 const leastWithout = 0.1
 
 func raiseSlots(r *engine.Run, p *pool, to int) gain {

@@ -55,7 +55,7 @@ func TestPredictedLossesAreCosts(t *testing.T) {
 		{"tokens come more slowly", []engine.Prediction{predicted(metricThroughput, 0.3), predicted(metricITL, 0.41)}, []string{costRestart}, []string{costRestart, slower}},
 		{"the first token comes later", []engine.Prediction{predicted(metricTTFT, 0.3)}, nil, []string{later}},
 		{"it is a cost already", []engine.Prediction{predicted(metricITL, 0.41)}, []string{slower, costRestart}, []string{slower, costRestart}},
-		{"too little to tell", []engine.Prediction{predicted(metricITL, 0.02)}, nil, nil},
+		{"too little to report", []engine.Prediction{predicted(metricITL, 0.02)}, nil, nil},
 		{"gains", []engine.Prediction{predicted(metricITL, -0.2), predicted(metricTTFT, -0.9)}, nil, nil},
 		{"unknown", []engine.Prediction{{Metric: metricITL, Unit: "ratio", High: stat.Some(0.5)}}, nil, nil},
 	} {

@@ -94,7 +94,7 @@ func checkKVPressure(w *engine.Window, f *engine.Facts) engine.Check {
 }
 
 // inferCutOff infers from the lengths of all requests of the run that they end at their slot's part of the pool: slots
-// that fill their parts one after the other never fill the whole. One window does not tell: a prompt and the end of its
+// that fill their parts one after the other never fill the whole. One window is not enough: a prompt and the end of its
 // request may be counted in different ones.
 func inferCutOff(windows []engine.Window, f *engine.Facts) {
 	part := slotPart(f)

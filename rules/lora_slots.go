@@ -37,7 +37,7 @@ var loraSlots = definition{engine.Rule{
 	Condition: []string{
 		fmt.Sprintf("at least %v request waits although a slot is free, the KV peak is below %s, and no request was preempted", loraWaiting, figure.PercentSign(loraKV)),
 		"the running requests use as many LoRA adapters as one step takes (--max-loras), and requests of other adapters wait, which are deferred if the page counts those",
-		"on a page without adapters, if --enable-lora is known to be set: requests are deferred, that is, they wait for something else than capacity",
+		"on a page without adapters, if --enable-lora is known to be set: requests are deferred, that is, they wait for something other than capacity",
 	},
 	Thresholds: []Threshold{
 		{"waiting", ">=", loraWaiting, "req", fromDecision},
@@ -158,7 +158,7 @@ func concludeLoRASlots(r *engine.Run, t engine.Tally, f *engine.Finding) {
 // if the page does not show them.
 func moreLoRAs(r *engine.Run, p *pool, a adapters) *engine.Fix {
 	facts, to := r.Facts, max(a.wanted, a.most+1)
-	why := fmt.Sprintf("A step takes %s, and requests of %d were in the server: the others wait although slots and KV blocks are free.", figure.Counted(a.most, "LoRA adapter"), a.wanted)
+	why := fmt.Sprintf("A step takes %s, and requests for %d were in the server: the others wait although slots and KV blocks are free.", figure.Counted(a.most, "LoRA adapter"), a.wanted)
 	if !a.seen {
 		to = 2 * a.most
 		why = fmt.Sprintf("Requests wait although slots and KV blocks are free, and LoRA is on: a step takes %s. The page does not show which adapters are used, so they may wait for something else.", figure.Counted(a.most, "LoRA adapter"))

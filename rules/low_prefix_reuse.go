@@ -320,7 +320,7 @@ func withholdSmallShare(r *engine.Run, fix *engine.Fix) {
 
 // unknownGain returns a sentence with the upper bound of a gain that is unknown until tried, or
 // with unbounded, the reason why there is none.
-// Where arrivals do not depend on the server, it says what of the gain can be output.
+// If arrivals do not depend on the server, it says how much of the gain can be output.
 func unknownGain(r *engine.Run, fix *engine.Fix, unbounded string) string {
 	text, high := " The gain is unknown until tried"+unbounded+".", fix.Predicted[0].High
 	if high.OK {
@@ -330,9 +330,9 @@ func unknownGain(r *engine.Run, fix *engine.Fix, unbounded string) string {
 	case !d.OK || high.OK && high.V <= d.V-1:
 		return text
 	case d.V <= 1:
-		return text + " Requests seem to arrive at a rate of their own, and all are served: what is gained is latency and capacity, not output."
+		return text + " Requests seem to arrive at their own rate, and all are served: the gain is in latency and capacity, not in output."
 	default:
-		return text + fmt.Sprintf(" Requests seem to arrive at a rate of their own: output rises by at most %s, the rest is capacity.", figure.ChangeSign(d.V-1))
+		return text + fmt.Sprintf(" Requests seem to arrive at their own rate: output rises by at most %s, the rest is capacity.", figure.ChangeSign(d.V-1))
 	}
 }
 
@@ -392,7 +392,7 @@ func reshapePrompts(r *engine.Run, e eviction) *engine.Fix {
 		// No limit decides on these words: how soon a prefix comes again is not measured, and next to a limit they would change
 		// with every window.
 		fix.Why = fmt.Sprintf("Prefix caching is on, but %s of the prompt tokens are reused: the prompts differ from their first tokens on, or come again later than blocks stay (about %s).", few, formatSeconds(e.stay.V))
-		why := "helps only if what prompts share comes again later than that: " + evictionTest(r.Facts)
+		why := "helps only if shared prefixes come again later than that: " + evictionTest(r.Facts)
 		if busy := busyWithPrompts(r); busy != "" {
 			why = busy + "; it " + why
 		}

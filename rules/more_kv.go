@@ -251,7 +251,7 @@ func withoutOverride(n *kvNeed, over engine.Fact[int], most stat.Opt) remedy {
 	}
 	fix := flagFix(n.run.Facts, flag, from, "", over.Source,
 		fmt.Sprintf("%s %s makes the pool small; memory holds about %s blocks (est).", n.why, flag, figure.Count(most.V)), "the pool then uses the GPU memory that is free now")
-	fix.Command = "remove " + flag + " " + from + " from " + launchCommand(n.run.Facts) + ", so that vLLM sizes the pool by GPU memory"
+	fix.Command = "remove " + flag + " " + from + " from " + launchCommand(n.run.Facts) + " to let vLLM size the pool by GPU memory"
 	return n.withGrowth(fix, growth)
 }
 

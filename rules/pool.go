@@ -160,7 +160,7 @@ func (p *pool) budget(a *engine.Aggregate) {
 
 // raiseToObserved raises holds to the sequences that the peak usage shows to fit: mean lengths
 // may belong to other requests, or count shared prefixes more than once. The usage of a full pool
-// is no evidence: it keeps further requests out.
+// is not evidence: it keeps further requests out.
 func (p *pool) raiseToObserved() {
 	if p.full.Or(0) <= 0 || p.full.V >= kvPressureUsage {
 		return

@@ -196,7 +196,7 @@ func TestAnEstimatedPoolIsNotShownAsRead(t *testing.T) {
 	read := run(engine.Know(1000.0, engine.FromMetrics, "kv_cache_size_tokens"))
 	computed := run(engine.Know(1000.0, engine.FromDerived, "(est) from GPU memory, weights and utilization, +-20 %"))
 	if read.Source != engine.FromMetrics || strings.Contains(read.Text, "(est)") {
-		t.Errorf("a pool that the page tells: %+v", read)
+		t.Errorf("a pool that the page reports: %+v", read)
 	}
 	if computed.Source != engine.FromDerived || !strings.HasPrefix(computed.Text, "(est)") {
 		t.Errorf("a pool from the catalog: %+v", computed)

@@ -37,9 +37,9 @@ var powerLimit = definition{engine.Rule{
 	},
 	Gate: fmt.Sprintf("%s; or thermal or hardware throttling in each of the last %d windows", standardGate, thermalLast),
 	Formula: []string{
-		"steps shorten at most by the ratio of the device's highest clock to the run's mean one while the GPU is busy (of several ranks: their mean); expected, no further than to the achievable step (est), so that a GPU with full clocks or a step that memory bandwidth limits gains nothing; without the physical model the square root of the ratio",
+		"steps shorten at most by the ratio of the device's highest clock to the run's mean one while the GPU is busy (of several ranks: their mean); expected, no further than to the achievable step (est), so a GPU with full clocks or a step that memory bandwidth limits gains nothing; without the physical model the square root of the ratio",
 		"for power, at most the cube root of rated power / power limit",
-		"gain = that of output, at most what arrivals and clients that pause between requests ask for; impact by the larger one of output and inter-token latency",
+		"gain = that of output, at most what arrivals and clients that pause between requests ask for; the larger gain of output and inter-token latency sets the impact",
 	},
 	Confidence: []string{fmt.Sprintf("%v for power", powerConfidence), fmt.Sprintf("%v for temperature", thermalConfidence)},
 	Remedy: []string{
@@ -224,7 +224,7 @@ func morePower(r *engine.Run, worst throttled) *engine.Fix {
 	return fix
 }
 
-// fullClocks predicts the gain of GPUs that are throttled no more, whose clocks rise at most by the factor most.
+// fullClocks predicts the gain of GPUs that are no longer throttled, whose clocks rise at most by the factor most.
 func fullClocks(r *engine.Run, most float64) gain {
 	share := clockShare(r)
 	if !share.OK && math.IsInf(most, 1) {

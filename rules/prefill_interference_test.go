@@ -57,7 +57,7 @@ func TestPrefillInterferenceConditions(t *testing.T) {
 		{"fewer do", func(w *engine.Window, _ *engine.Facts) {
 			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.02: 40 * 65, 0.7: 19})
 		}, engine.NotFired, "0.237/s < 0.250/s"},
-		{"pauses that nobody notices", func(w *engine.Window, _ *engine.Facts) {
+		{"pauses that no one notices", func(w *engine.Window, _ *engine.Facts) {
 			w.Hist[engine.HistITL] = observed(boundsITL, map[float64]float64{0.02: 40 * 65, 0.39: 400})
 		}, engine.NotFired, "noticeable pauses"},
 		{"every step is long", func(w *engine.Window, _ *engine.Facts) {

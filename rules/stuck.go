@@ -26,7 +26,7 @@ var stuck = definition{engine.Rule{
 	},
 }, Explanation{
 	Condition: []string{
-		"dead: two successive readings of /health are answered with a server error although the metrics page answers, or a process of the engine has ended, and nothing moves since",
+		"dead: two successive readings of /health are answered with a server error although the metrics page answers, or a process of the engine has ended, and nothing has moved since",
 		fmt.Sprintf("hung: requests run or wait, and no token, step, preemption, finished request or change of the KV usage is seen for %v s, nor for %d of the longest steps seen, or %v s more than the longest; an engine that is asleep or paused is not, and the time of a failed scrape does not count", engine.HungMinimum.Seconds(), engine.HungSteps, engine.HungBeyond.Seconds()),
 		"partly hung: the same of one data-parallel rank, while others work",
 		fmt.Sprintf("failing: more than %s of the latest answers are 5xx errors (client errors and refusals by admission limits left out), or of the finished requests ended with an error; by more than chance explains", figure.PercentSign(engine.FailingShare)),
@@ -146,7 +146,7 @@ func inspectProcesses(r *engine.Run) *engine.Fix {
 		fix.Why = "The engine has ended; only the API server answers. No server flag helps."
 	case engine.Failing:
 		fix.Command = "read the errors in the server's log"
-		fix.Why = "Requests end with server errors. What it measures says nothing about its settings."
+		fix.Why = "Requests end with server errors, so measurements say nothing about the server's settings."
 		fix.Costs = []string{"none: nothing on the server changes"}
 	default:
 		fix.Command = states + "; then restart it"

@@ -69,7 +69,7 @@ var tokenBudget = definition{engine.Rule{
 	Confidence: []string{fmt.Sprintf("%v if the prompt rate is flat, or one prompt fills the steps", budgetConfidence), fmt.Sprintf("%v otherwise", budgetLessConfidence)},
 	Remedy: []string{
 		"raise --max-num-batched-tokens: time to first token falls, inter-token latency has higher spikes",
-		fmt.Sprintf("--long-prefill-token-threshold, 1/%d of the budget, where one prompt fills the steps: what it leaves of a step serves the others", longParts),
+		fmt.Sprintf("--long-prefill-token-threshold, 1/%d of the budget, if one prompt fills the steps: the rest of each step serves the others", longParts),
 		fmt.Sprintf("not recommended if the physical model finds prefill compute bound, or without it for steps of %d tokens and more, on a CPU %d:", budgetBound, budgetBoundCPU) + " a larger step takes longer in proportion, requests finish at the same rate, and by Little's law the wait moves from before the first token to after it",
 	},
 	Limits: []string{"iteration_tokens_total counts a chunked prompt when its last chunk is done: single values can exceed the budget"},
@@ -319,7 +319,7 @@ func concludeLongPrompt(r *engine.Run, p pool, f *engine.Finding) {
 		to = max(to, b.Value) // vLLM refuses less where blocks of state-space layers are aligned
 	}
 	fix := flagFix(r.Facts, flag, "", strconv.Itoa(to), engine.FromDefault,
-		fmt.Sprintf("A prompt of %s takes all of each step's %s until it is computed, and no other is begun. With the threshold it takes %s of each, and the others go on.", length, figure.Counted(budget, "token"), figure.Whole(float64(to))),
+		fmt.Sprintf("A prompt of %s takes all of each step's %s until it is computed, and no other prompt starts. With the threshold it takes %s of each, and the others continue.", length, figure.Counted(budget, "token"), figure.Whole(float64(to))),
 		fmt.Sprintf("a prompt of more than %d tokens takes up to %s times the steps%s", to, figure.Count(budget/float64(to)), when),
 		"more steps have a part of a prompt: the mean inter-token latency rises")
 	fix.Predicted = []engine.Prediction{{Metric: metricThroughput, Unit: "ratio"}}

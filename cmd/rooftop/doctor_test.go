@@ -60,7 +60,7 @@ func TestWhatIsNotCheckedDoesNotLookWell(t *testing.T) {
 	trace := tuning.Purpose{ID: tracePurpose, Commands: traceCommands, Can: true}
 	for want, d := range map[string]tuning.Doctor{
 		"▲ not checked: " + serverCommands:       {Purposes: []tuning.Purpose{trace, server}, Checks: []tuning.Check{check}},
-		"● everything that is there can be read": {Purposes: []tuning.Purpose{trace}},
+		"● everything present can be read": {Purposes: []tuning.Purpose{trace}},
 	} {
 		var b strings.Builder
 		if err := render.Text(&b, d.Page(), render.Options{}); err != nil || !strings.HasSuffix(strings.TrimSpace(b.String()), want) {

@@ -194,7 +194,7 @@ func TestSizing(t *testing.T) {
 		{"an H100 that loafs", "H100 SXM", "Qwen2.5-7B-Instruct-AWQ", 170, 700, OverProvisioned, "L4"},
 		{"an H100 at 63 % of its power", "H100 SXM", "Qwen2.5-7B-Instruct-AWQ", 439, 700, Earned, "L4"},
 		{"an L4 at half of its power", "L4", "Qwen2.5-0.5B-Instruct-AWQ", 38, 72, PartlyUsed, ""},
-		{"a model that nobody knows", "H100 SXM", "", 170, 700, OverProvisioned, ""},
+		{"a model that no one knows", "H100 SXM", "", 170, 700, OverProvisioned, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestOthersOnTheServer(t *testing.T) {
 	tokens.Counter = stat.None
 	s = shared.derive(tokens, powered(300, 700), energy, m)
 	if q := s.quantity(JoulesPerToken); q.Value.OK || !strings.Contains(q.Reason, "other clients") {
-		t.Errorf("%v J a token (%s), though nobody counts the others'", q.Value, q.Reason)
+		t.Errorf("%v J a token (%s), though the others' are not counted", q.Value, q.Reason)
 	}
 }
 

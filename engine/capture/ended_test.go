@@ -38,7 +38,7 @@ func TestEndings(t *testing.T) {
 		do   func(*Capture)
 		says []string // nil fires nothing
 	}{
-		{"nobody ends", vllm, func(*Capture) {}, nil},
+		{"no process ends", vllm, func(*Capture) {}, nil},
 		{"helpers that come and go", vllm, gone(3*time.Second, 101, 104), nil},
 		{"a shell around it ends", vllm, gone(3*time.Second, 5), nil},
 		{"a shell with all that it started", program, func(c *Capture) {
@@ -67,11 +67,11 @@ func TestEndings(t *testing.T) {
 			c.Tree.Listener.PID = 9
 			gone(3*time.Second, 9)(c)
 		}, []string{"other 9 (sh) ended"}},
-		{"dead, and nobody waits for it", llama, func(c *Capture) {
+		{"dead, and not reaped", llama, func(c *Capture) {
 			for k, threads := range []int{9, 9, 0, 0} {
 				c.Tree.Samples = append(c.Tree.Samples, TreeSample{At: time.Duration(k+1) * time.Second, Processes: []ProcessSample{{Process: 0, Threads: threads}, {Process: 1, Threads: 1}}})
 			}
-			gone(5*time.Second, 8)(c) // in the end somebody does
+			gone(5*time.Second, 8)(c) // in the end it is
 		}, []string{"server 8 (llama-server) ended 2.00" + s + " after"}},
 		{"dead from the first look on", llama, func(c *Capture) {
 			c.Tree.Samples = []TreeSample{{Processes: []ProcessSample{{}}}, {At: time.Second, Processes: []ProcessSample{{}}}}

@@ -106,9 +106,9 @@ func TestTotalEnergy(t *testing.T) {
 	}{
 		{"two counters", run(10*time.Second, counter, counter), stat.Some(6000), "energy counter", ""},
 		{"a counter and power", run(10*time.Second, counter, powered), stat.Some(4000), "energy counter of some GPUs, integrated power of others", ""},
-		{"one of two tells nothing: the sum is not that of the other", run(10*time.Second, counter, blind), stat.None, "", "GPU 1: no power reading"},
+		{"one of two has no reading: the sum is not that of the other", run(10*time.Second, counter, blind), stat.None, "", "GPU 1: no power reading"},
 		{"none is sampled", &Capture{End: time.Second, GPUs: GPUs{Why: "no GPU is readable"}}, stat.None, "", "no GPU is readable"},
-		{"none, and nobody says why", &Capture{End: time.Second}, stat.None, "", "no GPU was sampled"},
+		{"none, without a reason", &Capture{End: time.Second}, stat.None, "", "no GPU was sampled"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

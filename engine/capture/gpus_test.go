@@ -156,7 +156,7 @@ func TestGPUDevices(t *testing.T) {
 		}
 		r.Devices = []engine.GPU{a, b}
 		if i%2 == 1 {
-			r.Devices = []engine.GPU{b, a} // another order is no other device
+			r.Devices = []engine.GPU{b, a} // another order is not another device
 		}
 		c.GPUs.Readings = append(c.GPUs.Readings, r)
 	}
@@ -168,7 +168,7 @@ func TestGPUDevices(t *testing.T) {
 		t.Errorf("throttle: got %#x, %v, want every reason seen, 0x24", got[0].Throttle, got[0].ThrottleOK)
 	}
 	if got[1].ThrottleOK {
-		t.Error("a device that never told its reasons has some")
+		t.Error("a device that never reported its reasons has some")
 	}
 }
 

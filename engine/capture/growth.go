@@ -194,7 +194,7 @@ func (l *ledger) inherit(k int, inflow map[int]time.Duration) {
 
 // heir returns the nearest ancestor of an ended process that exists in sample k.
 func (l *ledger) heir(p, k int) (int, bool) {
-	for range l.parent { // a chain is no longer than there are processes
+	for range l.parent { // a chain has at most as many links as there are processes
 		up := l.parent[p]
 		if up == p || up < 0 || up >= len(l.parent) {
 			return 0, false

@@ -42,7 +42,7 @@ func TestGrowth(t *testing.T) {
 		{"the parent shows it one look later", [][]seen{
 			{{0, 0, 10, 0}, {1, 0, 500, 0}}, {{0, 0, 10, 0}}, {{0, 0, 10, 520}}, {{0, 0, 10, 520}},
 		}, []int{0, 0, 20, 20}},
-		{"a child that nobody waits for keeps what it was last seen with", [][]seen{
+		{"a child that is not reaped keeps its last readings", [][]seen{
 			{{0, 0, 10, 0}, {1, 0, 500, 0}}, {{0, 0, 10, 0}, {1, 0, 600, 0}}, {{0, 0, 20, 0}}, {{0, 0, 30, 0}},
 		}, []int{0, 100, 110, 120}},
 		{"one is waited for and one is not", [][]seen{

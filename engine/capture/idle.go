@@ -48,7 +48,7 @@ func processWarnings(c *Capture) []Warning {
 	cores, most := coresWhileServing(c)
 	switch {
 	case a.idle() && (c.served() || a.span >= idleSpan):
-		text := fmt.Sprintf("process %d looks idle in all %d looks (RSS at most %s, 1 thread, no CPU time): it may be a wrapper around the server, or another program", c.Tree.Root, a.looks, figure.Value(float64(a.rss), "B"))
+		text := fmt.Sprintf("process %d is idle in all %d samples (RSS at most %s, 1 thread, no CPU time): it may be a wrapper around the server, or another program", c.Tree.Root, a.looks, figure.Value(float64(a.rss), "B"))
 		return []Warning{{ID: "idle-pid", Text: text + wayToTheServer(c, outside)}}
 	case tokens > 0 && most < idleCores && (outside || c.Tree.Listener.PID == 0):
 		text := fmt.Sprintf("the tree of process %d used %s of a core while %s arrived", c.Tree.Root, figure.PercentSign(cores), meanwhile(c, tokens))

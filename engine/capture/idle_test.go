@@ -110,15 +110,15 @@ func TestProcessWarnings(t *testing.T) {
 		{"a wrapper beside the server", idle, outside, Capture{Requests: chunks}, "idle-pid", []string{"2252", "process 2254 (llama-server) listens on the port 8080", "--pid 2254", "pgrep -x llama-server", "VmRSS|Threads"}},
 		{"a large program that is not the server", sluggish, outside, Capture{Requests: chunks, GPUs: gpu}, "wrong-tree", []string{"this is not the serving process", "process 2254 (llama-server) listens", "80 tokens", "GPU was up to 83"}},
 		{"the same, tokens by the server's counter", sluggish, outside, Capture{Pages: page}, "wrong-tree", []string{"80 tokens"}},
-		{"nobody knows who listens", sluggish, Listener{}, Capture{Requests: chunks}, "wrong-tree", []string{"this is not the serving process", "pgrep -x NAME"}},
+		{"the listener is unknown", sluggish, Listener{}, Capture{Requests: chunks}, "wrong-tree", []string{"this is not the serving process", "pgrep -x NAME"}},
 		{"a server that rested but for one answer", once, Listener{}, Capture{Pages: counter(50, 50, 50, 60, 60, 60)}, "", nil},
 		{"its CPU time is known in ticks", ticks, Listener{}, Capture{Requests: chunks}, "", nil},
-		{"nobody knows, and nothing was served", sluggish, Listener{}, Capture{}, "", nil},
+		{"the listener is unknown, and nothing was served", sluggish, Listener{}, Capture{}, "", nil},
 		{"a worker, while the listener is outside", busy, outside, Capture{Requests: chunks}, "part-of-server", []string{"a part of the server", "2254"}},
 		{"another program, and no traffic", sluggish, outside, Capture{}, "part-of-server", []string{"2254"}},
 		{"the server", busy, inside, Capture{Requests: chunks, GPUs: gpu}, "", nil},
 		{"the server at rest", sluggish, inside, Capture{}, "", nil},
-		{"the server, and nobody knows who listens", busy, Listener{}, Capture{Requests: chunks}, "", nil},
+		{"the server, and the listener is unknown", busy, Listener{}, Capture{Requests: chunks}, "", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

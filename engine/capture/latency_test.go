@@ -121,9 +121,9 @@ func TestPromptTokensOfAll(t *testing.T) {
 		other          Request
 		prompt, cached stat.Opt
 	}{
-		{"all told", told, stat.Some(14), stat.Some(4)},
-		{"a whole one did not tell", Request{}, stat.None, stat.None},
-		{"one that was cut off did not tell", Request{Error: "cut"}, stat.Some(7), stat.Some(2)},
+		{"all reported", told, stat.Some(14), stat.Some(4)},
+		{"a whole one did not report", Request{}, stat.None, stat.None},
+		{"one that was cut off did not report", Request{Error: "cut"}, stat.Some(7), stat.Some(2)},
 	} {
 		c := Capture{Requests: []Request{told, tc.other}}
 		if s := c.requestsSummary(); s.PromptTokens != tc.prompt || s.CachedTokens != tc.cached {

@@ -285,7 +285,7 @@ func (g *growth) level(procs []int, w lookRange, value func(*ProcessSample) stat
 
 // counter returns the growth of a counter of a process over the window. If the samples at its edges
 // lack it, the nearest ones outside are used, because rarely read values are read around the run.
-// What the process did between its last reading and its end is unknown.
+// The activity of the process between its last reading and its end is unknown.
 func (g *growth) counter(t *Tree, p int, w lookRange, value func(*ProcessSample) stat.Opt) stat.Opt {
 	var first, last stat.Opt
 	for _, r := range g.entries[p] {

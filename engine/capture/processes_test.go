@@ -24,7 +24,7 @@ func steady(used ...int) *Tree {
 
 func TestUsageOfNothing(t *testing.T) {
 	if got := (&Tree{}).Usage(0, time.Second); got != nil {
-		t.Errorf("%+v of a tree that nobody looked at", got)
+		t.Errorf("%+v of a tree without samples", got)
 	}
 	failed := &Tree{Samples: []TreeSample{{Error: "gone"}}}
 	u := failed.Usage(0, time.Second)
@@ -156,7 +156,7 @@ func TestUsageByRole(t *testing.T) {
 		t.Errorf("PSS of all %+v", u.Total.PSS)
 	}
 	if u.Total.VoluntarySwitches.OK || worker.VoluntarySwitches.OK {
-		t.Errorf("switches of all %v, though two processes do not tell theirs", u.Total.VoluntarySwitches)
+		t.Errorf("switches of all %v, though those of two processes are not known", u.Total.VoluntarySwitches)
 	}
 	if p := u.Processes[2]; p.PSS.Mean.OK || p.PSS.Reason == "" || p.Name != "python" || u.Processes[1].Name != "VLLM::Worker" {
 		t.Errorf("a process whose PSS may not be read: %+v", p)
@@ -205,6 +205,6 @@ func TestATreeThatEnded(t *testing.T) {
 	}
 	tree.Processes[1].Gone = false
 	if got := tree.Usage(0, 600*ms).Total.ReadBytes; got.OK {
-		t.Errorf("read %v of all, though a process that lived on does not tell", got)
+		t.Errorf("read %v of all, though those of a surviving process are not known", got)
 	}
 }

@@ -38,11 +38,11 @@ func TestStarvation(t *testing.T) {
 		{"a part of the server", stat.Some(8.11), stat.Some(8.47), 7.94, nil, true, []string{"cpu-starved"}, []string{"the tree's threads"}},
 		{"a limit that holds it up", stat.Some(12), stat.Some(11), 8, throttled(0.6), false, []string{"cpu-throttled", "cpu-starved"},
 			[]string{"60" + figure.NBSP + "% of its periods, 3.20" + s, "its limit is 1.50" + figure.NBSP + "cores", "the limit of its control group delays them"}},
-		{"a limit, and nobody knows of waiting", stat.Some(12), stat.None, 8, throttled(0.3), false, []string{"cpu-throttled"}, []string{"docker update --cpus"}},
+		{"a limit, and waiting is unknown", stat.Some(12), stat.None, 8, throttled(0.3), false, []string{"cpu-throttled"}, []string{"docker update --cpus"}},
 		{"a limit that is hardly met", stat.Some(11), stat.Some(1), 8, throttled(0.1), false, nil, nil},
-		{"a limit that is not to be seen", stat.Some(11), stat.Some(1), 8, &CgroupUsage{ThrottledShare: stat.Some(0.4)}, false, []string{"cpu-throttled"}, []string{"cannot be read"}},
+		{"a limit that cannot be read", stat.Some(11), stat.Some(1), 8, &CgroupUsage{ThrottledShare: stat.Some(0.4)}, false, []string{"cpu-throttled"}, []string{"cannot be read"}},
 		{"a run too short to judge", stat.Some(0.1), stat.Some(0.2), 0.15, throttled(0.9), false, nil, nil},
-		{"a kernel that does not tell", stat.Some(8), stat.None, 8, nil, false, nil, nil},
+		{"a kernel that does not report it", stat.Some(8), stat.None, 8, nil, false, nil, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

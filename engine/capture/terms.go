@@ -16,7 +16,7 @@ func Terms() []engine.Term {
 	add("idle-pid", []string{"wrapper"},
 		fmt.Sprintf("Condition: in every sample of the tree of the PID, RSS is below %s, there is one thread, and CPU time, page faults, context switches and I/O do not grow.", figure.Value(idleRSSBytes, "B")),
 		"Meaning: the sampled process is idle while the server works: the PID belongs to a shell or another wrapper ($! after '… > log 2>&1 &' in a subshell), or to another program.",
-		"Next: give the PID that the warning names, or leave out --pid, so that it is found from the port. To check: grep -E 'VmRSS|Threads' /proc/PID/status.",
+		"Next: give the PID that the warning names, or leave out --pid to find it from the port. To check: grep -E 'VmRSS|Threads' /proc/PID/status.",
 		"Source: the three conditions of inferscope's warning; the absence of any other activity is rooftop's own condition.")
 	add("wrong-tree", nil,
 		fmt.Sprintf("Condition: the tree used less than %s of a core while tokens arrived, and the process that listens on the port is outside of it, or unknown.", figure.PercentSign(idleCores)),
@@ -49,7 +49,7 @@ func Terms() []engine.Term {
 		"The ceiling beside the measured rate holds for this batch: with one request at a time no server comes near the limit of its GPU.",
 		"Next: use --concurrency N for a larger batch.")
 	add("sizing", []string{OverProvisioned, PartlyUsed, Earned},
-		fmt.Sprintf("Of the shares of its power and of its memory bandwidth that the GPU used, the larger counts. %s: below %s. %s: from %s. %s: between.",
+		fmt.Sprintf("The larger of two shares counts: that of its power and that of its memory bandwidth that the GPU used. %s: below %s. %s: from %s. %s: between.",
 			OverProvisioned, figure.PercentSign(loafing), Earned, figure.PercentSign(earning), PartlyUsed),
 		"It holds for this load: a card that is idle with one request may be well used with thirty.",
 		"Next: use the --concurrency of production; otherwise consider one of the smaller cards listed. They hold the model and this batch, and cost less per token (est).",
@@ -62,7 +62,7 @@ func Terms() []engine.Term {
 		"It is read only at the start and the end, because the kernel walks all pages for it, and needs the server's user or root.",
 		"Source: /proc/PID/smaps_rollup (proc_pid_smaps(5)).")
 	add("nearest rank", []string{"quantile", "percentile", "p50", "p95", "p99"},
-		"A quantile is the smallest value that was observed and that at least that share of all values does not exceed: of ten values p95 and p99 are the largest. Nothing is interpolated: each quantile is a latency that some request had.",
+		"A quantile is the smallest observed value that at least that share of all values does not exceed: of ten values p95 and p99 are the largest. Nothing is interpolated: each quantile is a latency that some request had.",
 		"Next: for a p99 that differs from the maximum, measure at least a hundred values (--repeat).")
 	add("token counts", []string{"usage", "chunks", "counter", "tokens"},
 		"Output tokens are counted three ways. usage: the server's report at the end of an answer. chunks: the streamed messages with output that arrived here. counter: the growth of the server's own counter.",
@@ -92,7 +92,7 @@ func OwnTimes(metric string) []string {
 	case "itl":
 		return []string{"Every gap between two neighbouring chunks of a request, as they arrived here: n - 1 of n chunks, however many tokens a chunk holds."}
 	case "tpot":
-		return []string{"(last chunk - first chunk) / (output tokens - 1), one value a request; none of a request with one token or one chunk."}
+		return []string{"(last chunk - first chunk) / (output tokens - 1), one value per request; none for a request with one token or one chunk."}
 	case "e2e":
 		return []string{"From the send (load: from the scheduled one) to the last chunk of output, of completed requests."}
 	}

@@ -75,8 +75,8 @@ func Compare(before, after *engine.Diagnosis) Delta {
 	return d
 }
 
-// observed returns a quantity of a run, absent if nothing was observed in it: the server's lifetime is no part of a
-// comparison.
+// observed returns a quantity of a run, absent if nothing was observed in it: a comparison does not use the
+// server's lifetime.
 func observed(q engine.Quantity) engine.Quantity {
 	if q.Lifetime() {
 		return engine.Quantity{Unit: q.Unit, Source: q.Source, Reason: "nothing was observed in the run"}

@@ -34,7 +34,7 @@ func TestDirection(t *testing.T) {
 		{"the veto", ran(some(100), some(1), some(0.1)), ran(some(150), some(1.21), some(0.2)), verdict.Plateau, verdict.Plateau},
 		{"the veto downgrades only better", ran(some(100), some(1), some(0.5)), ran(some(80), some(9), some(0.4)), verdict.Worse, verdict.Worse},
 		{"just within", ran(some(100), none, some(0.10)), ran(some(110), none, some(0.12)), verdict.Plateau, verdict.Plateau},
-		{"five points down is no fall yet", ran(some(100), none, some(0.25)), ran(some(90), none, some(0.20)), verdict.Plateau, verdict.Plateau},
+		{"five points down is not a fall yet", ran(some(100), none, some(0.25)), ran(some(90), none, some(0.20)), verdict.Plateau, verdict.Plateau},
 		{"classic falls back to throughput, without the veto", ran(some(100), some(1), none), ran(some(150), some(2), none), verdict.Plateau, verdict.Better},
 		{"fallback, down", ran(some(100), some(1), none), ran(some(50), some(2), some(0.3)), verdict.Worse, verdict.Worse},
 		{"nothing known", ran(none, none, none), ran(some(50), none, none), verdict.Inconclusive, verdict.Plateau},

@@ -68,7 +68,7 @@ func (p Verdict) goalQuantity() string {
 }
 
 // judged replaces the values of a quantity by those of the judged slices, because the diagnoses cover other
-// periods, such as the warm-up. What was not read there is absent, and what a diagnosis withholds stays so.
+// periods, such as the warm-up. A value that was not read there is absent, and one that a diagnosis withholds stays withheld.
 func (p Verdict) judged(d MetricDelta) MetricDelta {
 	listed, _ := p.listed(d.Name)
 	for i, q := range [...]*engine.Quantity{&d.Before, &d.After} {
@@ -77,7 +77,7 @@ func (p Verdict) judged(d MetricDelta) MetricDelta {
 		}
 		q.Value, q.Bucket, q.AtLeast = [...]stat.Opt{listed.Before, listed.After}[i], listed.Buckets[i], listed.Overflows[i]
 		if !q.Value.OK {
-			q.Reason = "not among what was judged"
+			q.Reason = "not known from the judged part of the run"
 		}
 	}
 	d.Change = Relative(d.Before.Value, d.After.Value)

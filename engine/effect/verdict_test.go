@@ -103,7 +103,7 @@ func TestPredictionOfAGoal(t *testing.T) {
 		}
 	}
 	if held, known := proved("", 0.1, 0.15, 0.25).Outcome(list); held || !known {
-		t.Error("what lies below the prediction is no miss")
+		t.Error("a value below the prediction is not a miss")
 	}
 	other := proved("", 0.2, 0.3, 0.4)
 	other.Direction = verdict.NotComparable

@@ -212,7 +212,7 @@ func (r *resolver) perRank(fact engine.Fact[int]) engine.Fact[int] {
 	return fact
 }
 
-// withholdGPU leaves a GPU that nobody named with its name alone where the tensor parallelism is only assumed: a
+// withholdGPU leaves a GPU that the user did not name with its name alone where the tensor parallelism is only assumed: a
 // ceiling and a price of one GPU would be those of another server. Defaults of the scheduler depend on the kind of GPU,
 // and not on their number.
 func (r *resolver) withholdGPU() {

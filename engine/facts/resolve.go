@@ -11,7 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Given has the values that a person gave by flag or environment. Zero values were not given.
+// Given has the values that the user gave by flag or environment. Zero values were not given.
 type Given struct {
 	MaxNumSeqs     int
 	TensorParallel int
@@ -217,7 +217,7 @@ func lookup[T any](r *resolver, name, label string, parse parsed[T]) engine.Fact
 	return engine.Fact[T]{Note: note}
 }
 
-// given returns the value that a person gave by flag or else by environment; the zero value if none.
+// given returns the value that the user gave by flag or else by environment; the zero value if none.
 func given[T comparable](flag, env T) (T, engine.Source) {
 	var zero T
 	if flag != zero {
@@ -226,7 +226,7 @@ func given[T comparable](flag, env T) (T, engine.Source) {
 	return env, engine.FromEnv
 }
 
-// override gives a value from a person precedence over the discovered one, and reports a
+// override gives a value from the user precedence over the discovered one, and reports a
 // contradiction. It ignores the person's value for arguments that this run changed.
 func override[T comparable](r *resolver, name string, fact engine.Fact[T], flag, env T) engine.Fact[T] {
 	var zero T

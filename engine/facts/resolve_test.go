@@ -34,7 +34,7 @@ func TestPrecedence(t *testing.T) {
 		{"a flag beats discovery and the contradiction is reported", Inputs{Launch: cmdline, Flags: Given{MaxNumSeqs: 8}}, 8, engine.FromFlag, 1},
 		{"environment beats discovery", Inputs{Launch: cmdline, Env: Given{MaxNumSeqs: 8}}, 8, engine.FromEnv, 1},
 		{"a flag beats the environment", Inputs{Launch: cmdline, Flags: Given{MaxNumSeqs: 16}, Env: Given{MaxNumSeqs: 8}}, 16, engine.FromFlag, 1},
-		{"agreement is no conflict", Inputs{Launch: cmdline, Flags: Given{MaxNumSeqs: 4}}, 4, engine.FromFlag, 0},
+		{"agreement is not a conflict", Inputs{Launch: cmdline, Flags: Given{MaxNumSeqs: 4}}, 4, engine.FromFlag, 0},
 		{"server_info", Inputs{Server: ServerAnswers{Args: map[string]string{"max_num_seqs": "64"}}}, 64, engine.FromServer, 0},
 		{"default where the launch says nothing", Inputs{Launch: map[string]Setting{}, Server: ServerAnswers{Version: "0.11.0"}, Flags: Given{GPU: "NVIDIA L4"}}, 256, engine.FromDefault, 0},
 	} {
@@ -126,7 +126,7 @@ func TestMoney(t *testing.T) {
 	}
 	f = Resolve(Inputs{Flags: Given{GPU: "NVIDIA H100 80GB HBM3", TensorParallel: 4, CostPerHour: stat.Some(10)}})
 	if f.CostEst || f.CostPerHour.Value != 10 {
-		t.Errorf("cost %+v: a person's figure is the whole server's, unmarked", f.CostPerHour)
+		t.Errorf("cost %+v: the user's figure is the whole server's, unmarked", f.CostPerHour)
 	}
 	if f := Resolve(Inputs{}); f.CostPerHour.Known || f.CostPerHour.Note == "" {
 		t.Errorf("cost %+v from nothing", f.CostPerHour)
@@ -172,7 +172,7 @@ func TestBlocksOfOneRank(t *testing.T) {
 	}{
 		{"one rank", map[string]engine.CacheConfig{"0": own}, 1024, 131072},
 		{"two ranks share a front end, which shows their sum", map[string]engine.CacheConfig{"0": summed, "1": summed}, 1024, 131072},
-		{"0.23 and newer tell one rank's tokens beside it", map[string]engine.CacheConfig{"0": told, "1": told}, 1024, 131072},
+		{"0.23 and newer also report one rank's tokens", map[string]engine.CacheConfig{"0": told, "1": told}, 1024, 131072},
 		{"a sum of unequal pools", map[string]engine.CacheConfig{"0": {BlockSize: "16", NumGPUBlocks: "201"}, "1": {BlockSize: "16", NumGPUBlocks: "201"}}, 100, 1600},
 		{"tokens that match say that the blocks are one rank's", map[string]engine.CacheConfig{"0": own, "1": own}, 1024, 131072},
 		{"replicas of Ray have front ends of their own", map[string]engine.CacheConfig{"app#a/0": summed, "app#b/0": summed}, 2048, 262144},
@@ -244,8 +244,8 @@ func TestGPUsByALabelNeedTheirNumber(t *testing.T) {
 		{"two ranks share a pod's 4", Inputs{Page: page(2), PodGPUs: 4}, 2, 4, engine.FromDerived},
 		{"three ranks cannot", Inputs{Page: page(3), PodGPUs: 4}, 1, 0, engine.FromDefault},
 		{"a host's GPUs may be others'", Inputs{Page: page(1)}, 1, 0, engine.FromDefault},
-		{"a person says how many", Inputs{Page: page(1), Flags: Given{TensorParallel: 2}}, 2, 2, engine.FromFlag},
-		{"a person knows better than the pod", Inputs{Page: page(1), PodGPUs: 4, Flags: Given{TensorParallel: 2}}, 2, 2, engine.FromFlag},
+		{"the user says how many", Inputs{Page: page(1), Flags: Given{TensorParallel: 2}}, 2, 2, engine.FromFlag},
+		{"the user knows better than the pod", Inputs{Page: page(1), PodGPUs: 4, Flags: Given{TensorParallel: 2}}, 2, 2, engine.FromFlag},
 		{"the default of a known launch", Inputs{Page: page(1), Launch: map[string]Setting{}}, 1, 1, engine.FromDefault},
 		{"a known launch knows better than the pod", Inputs{Page: page(1), PodGPUs: 4, Launch: map[string]Setting{}}, 1, 1, engine.FromDefault},
 	} {

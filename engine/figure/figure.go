@@ -254,7 +254,7 @@ func Show(o stat.Opt, unit string) string {
 const mostDigits = 9
 
 // Compared formats two values that are compared with each other. If they differ but would look the
-// same, both have as many digits as it takes to tell them apart: 59.98 s and 60 s, not 60.0 s twice.
+// same, both have as many digits as it takes to distinguish them: 59.98 s and 60 s, not 60.0 s twice.
 // Numbers of things below ten have three digits: one decimal would move a limit of 0.75.
 func Compared(a, b float64, unit string) (string, string) {
 	x, y := compared(a, unit), compared(b, unit)

@@ -36,7 +36,7 @@ func TestSentenceParts(t *testing.T) {
 	}
 }
 
-// Two values that are compared never print alike unless they are equal.
+// Two values that are compared never print the same unless they are equal.
 func TestComparedValuesDiffer(t *testing.T) {
 	for _, c := range []struct {
 		a, b   float64

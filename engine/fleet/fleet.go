@@ -154,7 +154,7 @@ func Findings(list []Server) []Finding {
 	for i := range list {
 		s := &list[i]
 		model := s.Target.Model
-		if model == "" && s.Condition.Ill() { // one that is down tells none
+		if model == "" && s.Condition.Ill() { // one that is down reports none
 			model = models[s.Deployment]
 		}
 		if model != "" {
@@ -188,7 +188,7 @@ func oneIll(group []*Server) Finding {
 	if n := len(group) - len(ill); n > 1 {
 		others = "the other " + figure.Counted(n, "server") + " work"
 	}
-	return Finding{ID: OneIll, Text: names(ill) + ": " + others + ", so that a balancer without health checks loses requests there"}
+	return Finding{ID: OneIll, Text: names(ill) + ": " + others + ", so a load balancer without health checks loses requests there"}
 }
 
 func unevenLoad(group []*Server) Finding {
@@ -211,7 +211,7 @@ func unevenLoad(group []*Server) Finding {
 }
 
 // settings are the facts of which servers of one model should have one value, as far as the servers
-// themselves tell them: defaults and what is inferred are no settings.
+// themselves report them: defaults and inferred values are not settings.
 func settings(f *engine.Facts) map[string]string {
 	out := map[string]string{}
 	add(out, "release", f.EngineVersion, func(v string) string { return v })

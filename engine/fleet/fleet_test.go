@@ -105,11 +105,11 @@ func TestFindings(t *testing.T) {
 		}},
 		{"of two models", []Server{server("a", 16, 31.3), server("b", 4, 0, model("n"))}, nil},
 		{"one is dead", []Server{server("a", 4, 0), server("b", 0, 9, ill), server("c", 4, 0)}, []Finding{
-			{OneIll, "m", "b (dead): the other 2 servers work, so that a balancer without health checks loses requests there"},
+			{OneIll, "m", "b (dead): the other 2 servers work, so a load balancer without health checks loses requests there"},
 		}},
-		{"one is down, and tells no model", []Server{server("a", 4, 0, of("x")), server("b", 4, 0, of("x")), down("c", "x"), server("n", 4, 0, model("n"), of("y")), down("d", "y"), down("e", "")}, []Finding{
-			{OneIll, "m", "c (down): the other 2 servers work, so that a balancer without health checks loses requests there"},
-			{OneIll, "n", "d (down): the other server works, so that a balancer without health checks loses requests there"},
+		{"one is down, and reports no model", []Server{server("a", 4, 0, of("x")), server("b", 4, 0, of("x")), down("c", "x"), server("n", 4, 0, model("n"), of("y")), down("d", "y"), down("e", "")}, []Finding{
+			{OneIll, "m", "c (down): the other 2 servers work, so a load balancer without health checks loses requests there"},
+			{OneIll, "n", "d (down): the other server works, so a load balancer without health checks loses requests there"},
 		}},
 		{"all are dead", []Server{server("a", 0, 0, ill), server("b", 0, 0, ill)}, nil},
 		{"settings", []Server{server("a", 4, 0, caching(true, engine.FromMetrics)), server("b", 4, 0, caching(false, engine.FromMetrics)), server("c", 4, 0, caching(false, engine.FromDefault))}, []Finding{

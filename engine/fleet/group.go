@@ -57,8 +57,8 @@ func Count(list []Server, is func(*Server) bool) int {
 	return n
 }
 
-// Sum adds up a figure of the servers of a list that have it, absent if none has. Of ill servers it takes
-// nothing: their means are from before.
+// Sum adds up a figure of the servers of a list that have it, absent if none has. It leaves
+// out ill servers, whose means are from before.
 func Sum(list []Server, quantity string) stat.Opt {
 	total := stat.None
 	for i := range list {
@@ -69,7 +69,7 @@ func Sum(list []Server, quantity string) stat.Opt {
 	return total
 }
 
-// Current returns a measured quantity of a server, absent if the server is ill: a mean from before is no figure of now.
+// Current returns a measured quantity of a server, absent if the server is ill: its mean is from before.
 func (s *Server) Current(quantity string) stat.Opt {
 	if s.Condition.Ill() {
 		return stat.None

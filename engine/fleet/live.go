@@ -10,7 +10,7 @@ type Live struct {
 	Read    time.Duration // when the reading that Servers come from ended
 	Every   time.Duration // pause between readings
 
-	Reading   bool // a reading goes on
+	Reading   bool // a reading is in progress
 	Began     time.Duration
 	Done, All int // servers read by it; All is 0 while it is not known how many there are
 

@@ -8,7 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page"
 )
 
-// What could not be judged never reads as well.
+// A server that could not be judged is never shown as healthy.
 func TestAnswer(t *testing.T) {
 	of := func(name string, o engine.Outcome) fleet.Server {
 		s := fleet.Server{Name: name}

@@ -32,18 +32,18 @@ func TestDecodeReadsAnyBytes(t *testing.T) {
 		data []byte
 		want File
 	}{
-		"empty":                    {nil, File{}},
-		"two records":              {join(one, two), File{Records: []Record{first, second}, WholeBytes: len(one) + len(two)}},
-		"second cut short":         {join(one, two[:20]), File{Records: []Record{first}, WholeBytes: len(one), Torn: two[:20]}},
-		"without its line's end":   {join(one, two[:len(two)-1]), File{Records: []Record{first, second}, WholeBytes: len(one) + len(two) - 1, Unended: true}},
-		"zeros after a power cut":  {join(one, make([]byte, 8)), File{Records: []Record{first}, WholeBytes: len(one), Torn: make([]byte, 8)}},
-		"a line that is no record": {join(one, []byte("rubbish\n"), two), File{Records: []Record{first, second}, WholeBytes: len(one) + 8 + len(two), Damaged: []int{2}}},
-		"another program's JSON":   {[]byte("{}\n"), File{WholeBytes: 3, Damaged: []int{1}}},
-		"first cut short":          {one[:3], File{Torn: one[:3]}},
-		"a later rooftop's line":   {join(one, next), File{Records: []Record{first}, WholeBytes: len(one) + len(next), Newer: []int{2}}},
-		"the same, unended":        {next[:len(next)-1], File{WholeBytes: len(next) - 1, Newer: []int{1}, Unended: true}},
-		"an end":                   {join(one, three, next), File{Records: []Record{first, last}, WholeBytes: len(one) + len(three) + len(next), Newer: []int{3}, Ended: 2}},
-		"an end without its own":   {three[:len(three)-1], File{Records: []Record{last}, WholeBytes: len(three) - 1, Unended: true, Ended: 1}},
+		"empty":                       {nil, File{}},
+		"two records":                 {join(one, two), File{Records: []Record{first, second}, WholeBytes: len(one) + len(two)}},
+		"second cut short":            {join(one, two[:20]), File{Records: []Record{first}, WholeBytes: len(one), Torn: two[:20]}},
+		"without its line's end":      {join(one, two[:len(two)-1]), File{Records: []Record{first, second}, WholeBytes: len(one) + len(two) - 1, Unended: true}},
+		"zeros after a power cut":     {join(one, make([]byte, 8)), File{Records: []Record{first}, WholeBytes: len(one), Torn: make([]byte, 8)}},
+		"a line that is not a record": {join(one, []byte("rubbish\n"), two), File{Records: []Record{first, second}, WholeBytes: len(one) + 8 + len(two), Damaged: []int{2}}},
+		"another program's JSON":      {[]byte("{}\n"), File{WholeBytes: 3, Damaged: []int{1}}},
+		"first cut short":             {one[:3], File{Torn: one[:3]}},
+		"a later rooftop's line":      {join(one, next), File{Records: []Record{first}, WholeBytes: len(one) + len(next), Newer: []int{2}}},
+		"the same, unended":           {next[:len(next)-1], File{WholeBytes: len(next) - 1, Newer: []int{1}, Unended: true}},
+		"an end":                      {join(one, three, next), File{Records: []Record{first, last}, WholeBytes: len(one) + len(three) + len(next), Newer: []int{3}, Ended: 2}},
+		"an end without its own":      {three[:len(three)-1], File{Records: []Record{last}, WholeBytes: len(three) - 1, Unended: true, Ended: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if d := cmp.Diff(c.want, Decode(c.data)); d != "" {
@@ -59,10 +59,10 @@ func TestUnsureIsWhatStandsBehindTheLastEnd(t *testing.T) {
 		file File
 		want []int
 	}{
-		"all read":                    {File{Ended: 4}, nil},
-		"before the end":              {File{Damaged: []int{1, 3}, Newer: []int{2}, Ended: 4}, nil},
-		"behind it, of both kinds":    {File{Damaged: []int{1, 6}, Newer: []int{5}, Ended: 4}, []int{5, 6}},
-		"in a journal without an end": {File{Damaged: []int{2}}, []int{2}},
+		"all read":                 {File{Ended: 4}, nil},
+		"before the end":           {File{Damaged: []int{1, 3}, Newer: []int{2}, Ended: 4}, nil},
+		"behind it, of both kinds": {File{Damaged: []int{1, 6}, Newer: []int{5}, Ended: 4}, []int{5, 6}},
+		"in an unfinished journal": {File{Damaged: []int{2}}, []int{2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.file.UnreadableTail(); !slices.Equal(got, c.want) {

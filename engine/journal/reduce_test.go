@@ -139,7 +139,7 @@ func TestEveryPrefixNamesWhatToPutBack(t *testing.T) {
 				t.Fatalf("%s: open %v, want %v", where, s.Open, !want.over)
 			}
 			if s.Kept.Launch != want.kept {
-				t.Fatalf("%s: to put back %q, want %q", where, s.Kept.Launch, want.kept)
+				t.Fatalf("%s: to restore %q, want %q", where, s.Kept.Launch, want.kept)
 			}
 			if !slices.Contains(s.Launches, want.kept) {
 				t.Fatalf("%s: %q is not among the launches of the run", where, want.kept)
@@ -201,9 +201,9 @@ func TestStages(t *testing.T) {
 		{"ready", []Record{begin, intent, {Kind: Stopped}, {Kind: Started, Process: &second}, {Kind: Ready}}, StageTrial, false, "kept"},
 		{"kept", []Record{begin, intent, {Kind: Stopped}, {Kind: Started, Process: &second}, {Kind: Ready}, {Kind: Kept}}, StageStable, true, "next"},
 		{"kept by name", []Record{begin, intent, {Kind: Ready}, {Kind: Kept, Launch: "next"}, {Kind: Kept}}, StageStable, true, "next"},
-		{"failed and not put back", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}}, StageFailed, false, "kept"},
-		{"failed, then put back", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}, {Kind: Started, Process: &second, Launch: "kept"}, {Kind: Ready}}, StageStable, true, "kept"},
-		{"failed, put back said so", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}, {Kind: Reverted}}, StageStable, true, "kept"},
+		{"failed and not reverted", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}}, StageFailed, false, "kept"},
+		{"failed, then reverted", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}, {Kind: Started, Process: &second, Launch: "kept"}, {Kind: Ready}}, StageStable, true, "kept"},
+		{"failed, reverted by its own account", []Record{begin, intent, {Kind: Stopped}, {Kind: Failed}, {Kind: Reverted}}, StageStable, true, "kept"},
 		{"hook ready", []Record{hookBegin, hookIntent, {Kind: Ready}}, StageTrial, false, ""},
 		{"hook back", []Record{hookBegin, hookIntent, {Kind: Ready}, hookBack, {Kind: Ready}}, StageStable, true, ""},
 		{"a kind of later days", []Record{begin, {Kind: "paused"}}, StageStable, true, "kept"},

@@ -35,7 +35,7 @@ type command struct {
 	form   form
 	direct bool // the program itself is the engine, no wrapper
 
-	child   *command // set where the call stands in a script, which is word childAt
+	child   *command // set if the call is in a script, which is word childAt
 	childAt int
 	shell   bool // the words come from a script
 }

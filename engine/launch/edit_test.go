@@ -163,7 +163,7 @@ func TestConfigFileThatCannotHoldAValue(t *testing.T) {
 	if string(d.File()) != commented {
 		t.Error("async off changed the file")
 	}
-	// An object spelled over several lines is written anew, the rest stays.
+	// An object that spans several lines is rewritten, the rest stays.
 	d = c.With("speculative_config.num_speculative_tokens", "5")
 	if got, from, _ := d.Value("speculative_config.num_speculative_tokens"); got != "5" || from != ConfigFile {
 		t.Errorf("speculation reads back as %q from %s", got, from)

@@ -25,7 +25,7 @@ func WeighFailure(log []byte) (text string, failure bool) {
 	for line := range strings.Lines(string(log)) {
 		line = bare(line)
 		rank, text := ranked(line)
-		// Of equal ranks the last counts: a chained traceback ends with the final exception,
+		// Among equal ranks the last counts: a chained traceback ends with the final exception,
 		// and several starts may share a log.
 		if rank > 0 && rank >= bestRank {
 			best, bestRank = text, rank

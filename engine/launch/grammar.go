@@ -30,7 +30,7 @@ type grammar struct {
 	kinds map[string]kind   // by canonical name
 	short map[string]string // one-dash spellings, with the dash, to canonical names
 	alias map[string]string // second names to canonical ones
-	// fromEnvironment names the variables that stand for a flag nobody gave.
+	// fromEnvironment names the variables that replace a flag that is not given.
 	fromEnvironment map[string]string
 	port            int    // at which it listens by default
 	mark            string // part of every command line of the engine, in lower case
@@ -65,7 +65,7 @@ var short = map[string]string{
 // alias maps second names to canonical ones.
 var alias = map[string]string{"device_memory_utilization": "gpu_memory_utilization"}
 
-// fromEnvironment names the variables that stand for a flag nobody gave.
+// fromEnvironment names the variables that replace a flag that is not given.
 var fromEnvironment = map[string]string{
 	"api_key":           "VLLM_API_KEY",
 	"attention_backend": "VLLM_ATTENTION_BACKEND",

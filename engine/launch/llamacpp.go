@@ -14,7 +14,7 @@ import (
 var llamaTable string
 
 // llamaCPP is the grammar of llama-server. It parses its flags itself: none is abbreviated, and no value is
-// attached to one. A variable LLAMA_ARG_… stands for a flag nobody gave.
+// attached to one. A variable LLAMA_ARG_… replaces a flag that is not given.
 var llamaCPP = func() grammar {
 	table, spelled, _ := strings.Cut(llamaTable, "\nspelled:")
 	g := grammar{

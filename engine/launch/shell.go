@@ -290,7 +290,7 @@ func balanced(s string) int {
 }
 
 // Line returns a command as one line for a POSIX shell, which gives the program just these arguments. Each command
-// that a person may copy is made by it: names and labels come from elsewhere.
+// that the user may copy is made by it: names and labels come from elsewhere.
 func Line(argv ...string) string {
 	quoted := make([]string, len(argv))
 	for i, arg := range argv {

@@ -33,7 +33,7 @@ type Apply struct {
 	Answers bool
 	// Within bounds the time from the signal that stops the server (from the first missing
 	// answer if a program restarts it) until it is up with the change. A slower start is
-	// reverted. 0 is no bound beyond that of any start.
+	// reverted. 0 sets no bound beyond that of any start.
 	Within time.Duration
 }
 

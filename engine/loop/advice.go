@@ -74,7 +74,7 @@ func (a *advisor) judge(d *engine.Diagnosis) judgement {
 	s := a.newSearch(d)
 	r, why := s.Next()
 	if r != nil && r.Kind == engine.KindFlag && d.Quantity("generation_tokens_per_s").Value == stat.Some(0) {
-		r, why = nil, "no request generates a token: no change can be told by its output"
+		r, why = nil, "no request generates a token, so output does not show the effect of a change"
 	}
 	j := judgement{of: d, blocked: s.Blocked}
 	missed := s.Goal.Missed(d)
@@ -132,7 +132,7 @@ func (a *advisor) newSearch(d *engine.Diagnosis) *search.Search {
 	}
 }
 
-// detectable returns the least gain, as a logarithm, that a whole trial would tell; 0 if unknown.
+// detectable returns the least gain, as a logarithm, that a whole trial would distinguish from noise; 0 if unknown.
 func (a *advisor) detectable() float64 {
 	if least := a.baseline.detectable([]time.Duration{a.plan.Longest}); len(least) > 0 {
 		return math.Log1p(least[0])
@@ -312,7 +312,7 @@ func quietReason(d *engine.Diagnosis) string {
 	return text
 }
 
-// recommendedChanges returns the recommended changes, or none if the recommendation is no flag of the server.
+// recommendedChanges returns the recommended changes, or none if the recommendation is not a server flag.
 func (a *advisor) recommendedChanges() []engine.Change {
 	r := a.openAdvice()
 	if r == nil || r.Kind != engine.KindFlag || r.Flag == "" {

@@ -81,7 +81,7 @@ func (c *connection) attachFailed(in AttachFailed) {
 		c.writeEntry(LevelWarn, "", why)
 	}
 	if in.WayCut && !c.wayCut && c.phase == PhaseDown {
-		c.emit(LevelWarn, Event{Kind: EventWaiting, Iteration: c.iteration(), Took: autoDown, Text: why + "; that says nothing of the server: waiting up to " + figure.Elapsed(autoDown)})
+		c.emit(LevelWarn, Event{Kind: EventWaiting, Iteration: c.iteration(), Took: autoDown, Text: why + "; this says nothing about the server: waiting up to " + figure.Elapsed(autoDown)})
 	}
 	c.attachWhy, c.starting, c.wayCut = why, in.Starting, in.WayCut
 	if c.phase == PhaseApplying && c.applying.made {

@@ -19,7 +19,7 @@ type clumsy struct {
 	chance *rand.Rand
 	lives  []string      // arguments of each start, oldest first
 	heard  int           // number of events checked so far
-	byHand time.Duration // time of the last restart by a person
+	byHand time.Duration // time of the last restart by hand
 }
 
 func newClumsy(t *testing.T, seed int) *clumsy {

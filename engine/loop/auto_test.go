@@ -113,7 +113,7 @@ func TestAutoGoesBackFromWhatIsWorse(t *testing.T) {
 		r.errorf("%q, gain %v", it.End, f.Gain)
 	}
 	if noise := r.loop.Snapshot().Noise; len(noise) == 0 || noise[0] > 0.05 || noise[0] < -0.05 {
-		t.Errorf("noise %v: the way back is a repeat", noise)
+		t.Errorf("noise %v: the revert is a repeat", noise)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestAFailingChange(t *testing.T) {
 		{"it hangs from the start", func(r *rig) {
 			r.lives = func(args string) { r.server.frozen = strings.HasSuffix(args, bad) }
 		}, "the engine is hung", loop.IterationBroken, time.Minute},
-		{"its engine dies, and the page goes on answering", func(r *rig) {
+		{"its engine dies, and the page keeps answering", func(r *rig) {
 			r.lives = func(args string) { r.server.dead = strings.HasSuffix(args, bad) }
 		}, "the engine is dead: /health answers 503", loop.IterationBroken, time.Minute},
 		{"it ends, and a supervisor starts it again", func(r *rig) {
@@ -210,7 +210,7 @@ func TestAFailingChange(t *testing.T) {
 				}
 			}
 			if took := r.now - began; took > c.within {
-				t.Errorf("put back after %v, want %v", took, c.within)
+				t.Errorf("reverted after %v, want %v", took, c.within)
 			}
 			f := r.ends(time.Hour)
 			r.atRest("--max-num-seqs 4")
@@ -238,7 +238,7 @@ func TestTheLogSaysWhy(t *testing.T) {
 	r := autoRun(t)
 	r.wait(2*time.Minute, "measuring", in(loop.PhaseMeasuring))
 	r.server.down = true
-	r.wait(time.Minute, "way back", func(s *loop.Snapshot) bool { return r.apply != nil && r.apply.Revert })
+	r.wait(time.Minute, "revert", func(s *loop.Snapshot) bool { return r.apply != nil && r.apply.Revert })
 	r.apply, r.server.args = nil, r.kept
 	r.start(0)
 	r.step(loop.Applied{Ended: "torch.OutOfMemoryError"})
@@ -255,8 +255,8 @@ func TestLimits(t *testing.T) {
 		code   int
 		reason string
 	}{
-		{"no restart for a way back", loop.Limits{Restarts: 1}, 0, 3, "no restart"},
-		{"one change and its way back", loop.Limits{Restarts: 2}, 1, 0, ""},
+		{"no restart for a revert", loop.Limits{Restarts: 1}, 0, 3, "no restart"},
+		{"one change and its revert", loop.Limits{Restarts: 2}, 1, 0, ""},
 		{"no start fits into the downtime", loop.Limits{Downtime: time.Millisecond}, 0, 3, "no downtime is left for a change and its revert: 0 s of 1ms was used, and no server starts within 5 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestCountdownAndHold(t *testing.T) {
 		t.Errorf("%d starts", r.starts)
 	}
 	if !slices.Contains(r.kinds(), loop.EventPending) {
-		t.Errorf("it was not told: %v", r.kinds())
+		t.Errorf("it was not announced: %v", r.kinds())
 	}
 }
 
@@ -350,7 +350,7 @@ func TestHeldLeavesTheChangeInPlace(t *testing.T) {
 				r.fatalf("%d starts, applying %v, ended %+v, says %q", r.starts, r.apply, r.done, s.UnlessRecovers)
 			}
 			r.press(loop.CommandHold)
-			r.wait(3*time.Minute, "the way back", func(*loop.Snapshot) bool { return r.starts == 2 })
+			r.wait(3*time.Minute, "the revert", func(*loop.Snapshot) bool { return r.starts == 2 })
 			r.atRest("--max-num-seqs 4")
 		})
 	}
@@ -364,8 +364,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestQuittingRevertsWhatRooftopChanged quits a run with keys at each point of a change that rooftop makes. What somebody
-// else changed stays: TestQuitCodes.
+// TestQuittingRevertsWhatRooftopChanged quits a run with keys at each point of a change that rooftop makes. Changes
+// by others stay: TestQuitCodes.
 func TestQuittingRevertsWhatRooftopChanged(t *testing.T) {
 	for _, when := range []loop.Phase{loop.PhaseApplying, loop.PhaseSettling, loop.PhaseMeasuring} {
 		r := ready(t, "--max-num-seqs 4", withHands)
@@ -482,7 +482,7 @@ func TestAutoWithoutHandsWaitsForSomebody(t *testing.T) {
 		t.Fatalf("phase %d, %+v", s.Phase, r.done)
 	}
 	r.restart("--max-num-seqs 2", 5*time.Second)
-	r.wait(3*time.Minute, "the way back is asked for", in(loop.PhaseReverting))
+	r.wait(3*time.Minute, "the revert is requested", in(loop.PhaseReverting))
 	r.run(5 * time.Minute)
 	r.restart("--max-num-seqs 4", 5*time.Second)
 	r.wait(3*time.Minute, "back", in(loop.PhaseWaiting))

@@ -38,7 +38,7 @@ type autopilot struct {
 	lostChange string // a sentence on a kept change that did not last, or ""
 	stable     bool   // the kept configuration has run long enough
 	upSince    time.Duration
-	unasked    int   // restarts by somebody else that changed nothing, since a measurement was complete
+	unasked    int   // restarts by others that changed nothing, since a measurement was complete
 	cutShort   []int // iterations whose start a limit cut short
 	idle       idlePeriod
 	// uncertainSince is the time since which the baseline has been too uncertain for the
@@ -95,7 +95,7 @@ func (p *autopilot) proceed() {
 	case p.plan.DryRun:
 		p.ending.finish(exitOpen, "dry run: nothing was changed; the first change would be "+engine.JoinChanges(r.Changes()))
 	case !p.server.CanApply:
-		p.cancelPending() // the pending action expected somebody to make the change
+		p.cancelPending() // the pending action expected the user to make the change
 	case !p.keptIsStable():
 		p.watchKept()
 	default:
@@ -178,7 +178,7 @@ func (p *autopilot) watchKept() {
 	p.waitFor(until, until-p.now, "watching the kept change for a while: crashes under load come late")
 }
 
-// schedule performs do after the countdown, during which a person may pause it.
+// schedule performs do after the countdown, during which the user may pause it.
 func (p *autopilot) schedule(key, text string, do func()) {
 	if p.pendingAction == nil || p.pendingAction.key != key {
 		p.pendingAction = &pendingAction{Pending{Text: text, At: p.now + p.plan.Countdown}, key, do}

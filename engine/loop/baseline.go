@@ -267,13 +267,13 @@ func (b *baselines) compareStarts(before, after *verdict.Side) verdict.Result {
 }
 
 // detectable returns the least gain, as a ratio, that each look of a trial of the kept configuration's
-// change would tell in four of five cases; nil if unknown.
+// change would distinguish from noise in four of five cases; nil if unknown.
 func (b *baselines) detectable(looks []time.Duration) []float64 {
 	side := b.measured.side()
 	return verdict.Detectable(&side, b.judging(verdict.Touch{}, verdict.Plan{}), looks)
 }
 
-// outlook returns how long a trial of a change takes to tell its predicted gain from noise, or that it
+// outlook returns how long a trial of a change takes to distinguish its predicted gain from noise, or that it
 // does not, as a sentence; "" without a prediction of a gain that matters, or if the baseline is too
 // short to tell.
 func (b *baselines) outlook(r *engine.Recommendation) string {
@@ -286,7 +286,7 @@ func (b *baselines) outlook(r *engine.Recommendation) string {
 	gain := math.Abs(math.Log1p(p.Mid.V))
 	for i, at := range looks {
 		if gain >= math.Log1p(least[i]) {
-			return "expected: about " + figure.Elapsed(at) + " of measurement to tell the predicted " + figure.ChangeSign(p.Mid.V) + " from noise"
+			return "expected: about " + figure.Elapsed(at) + " of measurement to distinguish the predicted " + figure.ChangeSign(p.Mid.V) + " from noise"
 		}
 	}
 	last := least[len(least)-1]
@@ -294,10 +294,10 @@ func (b *baselines) outlook(r *engine.Recommendation) string {
 		return ""
 	}
 	return "expected: the predicted " + figure.ChangeSign(p.Mid.V) + " stays unresolved within " + figure.Elapsed(b.plan.Longest) +
-		" of measurement; with one start, changes of " + figure.PercentSign(last) + " and more are told from noise"
+		" of measurement; with one start, changes of " + figure.PercentSign(last) + " and more can be distinguished from noise"
 }
 
-// mostTold is the largest change, as a ratio, that is named as the least one told from noise: above,
+// mostTold is the largest change, as a ratio, that is named as the least one distinguished from noise: above,
 // the noise of a short baseline says little of that of a whole one.
 const mostTold = 1.0
 
@@ -548,7 +548,7 @@ func (b *baselines) preliminary() string {
 // WhyPreliminary returns why a recommendation that is preliminary cannot be applied or copied. why is that
 // of a snapshot.
 func WhyPreliminary(why string) string {
-	return "The recommendation is preliminary " + why + ": it can be applied and copied once it stands."
+	return "The recommendation is preliminary " + why + ": it cannot be applied or copied yet."
 }
 
 // salvageBaseline is called when the server is gone but its windows are still available. It takes a baseline

@@ -197,12 +197,12 @@ func (c *canaries) look() {
 		return
 	}
 	plan := c.baseline.judging(effect.TouchedBy(it.Changes, true), verdict.Plan{Look: due - 1, Looks: len(m.looks), Last: due == len(m.looks), Paired: true})
-	// Starts of one server say little of how those of several machines differ.
+	// Starts of one server say little about how those of several machines differ.
 	plan.Spread = verdict.Widen(verdict.SiblingDifferences(others.Incarnations))
 	r := verdict.Judge(&others, &own, plan)
 	if r.Direction == verdict.Plateau && r.Cause == verdict.ByNoise && plan.Goal != verdict.Latency && r.Limited[1] == verdict.ByDemand {
 		r.Direction, r.Settled, r.Need = verdict.Inconclusive, false, "more requests to the canary"
-		r.Reason += "; it answered all that it was sent, so that more could not be seen"
+		r.Reason += "; it answered every request that it was sent, so the output could not be higher"
 	}
 	settled := plan.Last || r.Settled && r.Direction != verdict.NotComparable
 	m.noteLook(&r, due-1, settled)
@@ -307,12 +307,12 @@ func (c *canaries) resume() {
 	}
 }
 
-// returned notes a restart of the server that is attached to, and ends the canary, which is compared with
+// returned notes a restart of the attached server, and ends the canary, which is compared with
 // others of its start.
 func (c *canaries) returned(next configuration, kind restartKind) {
 	c.restarted, c.next, c.kind = true, next, kind
 	c.enterPhase(PhaseCanary)
-	c.fail("the server that is attached to was restarted while the canary was measured")
+	c.fail("the attached server was restarted while the canary was measured")
 }
 
 // waits returns what the phase waits for.

@@ -105,7 +105,7 @@ func TestCanaryWhileThingsChange(t *testing.T) {
 		{"the autopilot is paused", func(r *rig) { r.press(loop.CommandHold) }, "not made to all: the autopilot is paused", "--max-num-seqs 4"},
 		{"ended by hand", func(r *rig) { r.press(loop.CommandRevert); r.press(loop.CommandHold) }, "the canary was ended by hand", "--max-num-seqs 4"},
 		{"the server was restarted", func(r *rig) { r.restart("--max-num-seqs 4", 3*time.Second); r.press(loop.CommandHold) }, "restarted while the canary was measured", "--max-num-seqs 4"},
-		{"somebody else changed it", func(r *rig) { r.restart("--max-num-seqs 8", 3*time.Second); r.press(loop.CommandHold) }, "you changed something else: --max-num-seqs 4 → 8", "--max-num-seqs 8"},
+		{"someone else changed it", func(r *rig) { r.restart("--max-num-seqs 8", 3*time.Second); r.press(loop.CommandHold) }, "you changed something else: --max-num-seqs 4 → 8", "--max-num-seqs 8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := autoRun(t, withCanary)
@@ -148,13 +148,13 @@ func TestCanaryThatIsNotMadeToAll(t *testing.T) {
 }
 
 // TestCanaryThatAnswersAllThatItIsSent has no queue on any of the servers: that they make as much of what they
-// are sent is no verdict on the change.
+// are sent is not a verdict on the change.
 func TestCanaryThatAnswersAllThatItIsSent(t *testing.T) {
 	r := autoRun(t, withCanary, func(p *loop.Plan) { p.Precision = 0.2 })
 	r.group.clients = 3
 	r.ends(30 * time.Minute)
 	it := r.loop.Snapshot().Iterations[0]
-	if it.Delta == nil || it.Delta.Direction != verdict.Inconclusive || !r.said("it answered all that it was sent, so that more could not be seen") {
+	if it.Delta == nil || it.Delta.Direction != verdict.Inconclusive || !r.said("it answered every request that it was sent, so the output could not be higher") {
 		r.errorf("%+v", it.Delta)
 	}
 }

@@ -319,6 +319,6 @@ func TestPointsNameWhatRuns(t *testing.T) {
 		seen[p.Iteration] = true
 	}
 	if last := points[len(points)-1].Iteration; last == n || !seen[n] {
-		t.Errorf("the last window is of iteration %d, the change that was put back is %d; seen %v", last, n, seen)
+		t.Errorf("the last window is of iteration %d, the reverted change is %d; seen %v", last, n, seen)
 	}
 }

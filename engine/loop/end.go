@@ -17,7 +17,7 @@ const (
 	exitError   = 1
 	exitOpen    = 3
 	exitNothing = 4 // no load, or nothing could be judged
-	exitGone    = 5 // no server was found, or it does not answer any more
+	exitGone    = 5 // no server was found, or it no longer answers
 )
 
 // ending ends the run.
@@ -34,7 +34,7 @@ type ending struct {
 	finished *Finished // nil until then
 }
 
-// quit ends the run at a person's request. An automatic run reverts to the kept configuration
+// quit ends the run at the user's request. An automatic run reverts to the kept configuration
 // first; a second quit does not abandon that.
 func (e *ending) quit() {
 	if e.auto.exit.set {
@@ -62,9 +62,9 @@ func (e *ending) endNow(code int, reason string) {
 	}
 }
 
-// revertsFirst reports whether a run that ends now runs the kept configuration again first: nobody
-// watches a change any more that rooftop made and did not keep. An automatic run reverts what
-// somebody else changed, too.
+// revertsFirst reports whether a run that ends now runs the kept configuration again first: no one
+// watches a change that rooftop made and did not keep. An automatic run also reverts changes by
+// others.
 func (e *ending) revertsFirst() bool {
 	switch {
 	case !e.server.CanApply, e.phase == PhaseDone:

@@ -79,9 +79,9 @@ func TestAChangeThatWasMadeOtherwise(t *testing.T) {
 	}
 }
 
-// TestTheWayBackFails has both the change and its revert fail to start; then a person starts the server
+// TestTheRevertFails has both the change and its revert fail to start; then the user starts the server
 // with the old settings, or the old server answers again.
-func TestTheWayBackFails(t *testing.T) {
+func TestTheRevertFails(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		heals func(*rig)

@@ -54,7 +54,7 @@ func (c *connection) reportRecovery(text string) {
 }
 
 // condition returns what is wrong with the server now, the zero condition if nothing is, or if it
-// does not answer: a restart in progress is no illness.
+// does not answer: a restart in progress is not an illness.
 func (l *Loop) condition() engine.Condition {
 	switch c := l.current.condition; {
 	case l.phase == PhaseAttach, l.phase == PhaseApplying, l.phase == PhaseDown, !c.Ill():

@@ -177,7 +177,7 @@ func TestARestartEndsAnIllness(t *testing.T) {
 	}
 }
 
-// TestAPauseWhileTheServerIsIll has a person pause an ill server for longer than it may be ill.
+// TestAPauseWhileTheServerIsIll has the user pause an ill server for longer than it may be ill.
 func TestAPauseWhileTheServerIsIll(t *testing.T) {
 	r := autoRun(t)
 	r.run(30 * time.Second)

@@ -92,7 +92,7 @@ type CanarySampled struct {
 	Sample *engine.Sample
 }
 
-// CanaryEnded is the reply to EndCanary, or says that the canary did not start or cannot be compared any more.
+// CanaryEnded is the reply to EndCanary, or says that the canary did not start or can no longer be compared.
 // The canary is gone, unless Left is set.
 type CanaryEnded struct {
 	Err    string // why it ended, "" if EndCanary asked for it
@@ -105,14 +105,14 @@ type CanaryEnded struct {
 type Noted struct {
 	Text string
 	Bad  bool
-	Warn bool `json:",omitempty"` // it bears on what is measured, so that it is an event too
+	Warn bool `json:",omitempty"` // it affects the measurement, so it is an event too
 }
 
 // Ticked reports that a second passed without another input, so that ages and waiting times
 // are updated.
 type Ticked struct{}
 
-// Pressed is a command entered by a person.
+// Pressed is a command entered by the user.
 type Pressed struct{ Command Command }
 
 func (Begin) input()         {}
@@ -128,7 +128,7 @@ func (Noted) input()         {}
 func (Ticked) input()        {}
 func (Pressed) input()       {}
 
-// Command is a request that a person can make of the loop.
+// Command is a request that the user can make of the loop.
 type Command uint8
 
 // Commands.

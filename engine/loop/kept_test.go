@@ -32,7 +32,7 @@ var doubling = engine.Rule{ID: engine.ConcurrencySaturation, Code: "R5", Title: 
 	f.Fix = &engine.Fix{Kind: engine.KindFlag, Flag: "--max-num-seqs", From: strconv.Itoa(n), To: strconv.Itoa(2 * n), Command: "more slots", Predicted: []engine.Prediction{gain}}
 }}
 
-// TestWhatWasKeptIsKnownWhereTheLaunchIsNot has a remote server whose slots a person gave. Once a change
+// TestWhatWasKeptIsKnownWhereTheLaunchIsNot has a remote server whose slots the user gave. Once a change
 // is kept, the next changes start from it.
 func TestWhatWasKeptIsKnownWhereTheLaunchIsNot(t *testing.T) {
 	r := newRig(t, "--max-num-seqs 4", auto, quiet, func(p *loop.Plan) { p.Rules = []engine.Rule{doubling} })
@@ -76,7 +76,7 @@ func TestADefaultThatIsAssumedIsLeftOutAgain(t *testing.T) {
 	}
 }
 
-// Settings of this run take precedence over those given by a person and over defaults; those on the
+// Settings of this run take precedence over those given by the user and over defaults; those on the
 // page take precedence over all.
 func TestResolveTakesWhatWasMade(t *testing.T) {
 	made := []engine.Change{
@@ -91,7 +91,7 @@ func TestResolveTakesWhatWasMade(t *testing.T) {
 	}
 	in.Page = &engine.Page{Ranks: []engine.Rank{{Name: "0", Cache: engine.CacheConfig{GPUMemoryUtilization: "0.85"}}}}
 	if f := facts.Resolve(in); f.GPUMemoryUtilization.Value != 0.85 {
-		t.Errorf("%+v: want what the page tells", f.GPUMemoryUtilization)
+		t.Errorf("%+v: want the value on the page", f.GPUMemoryUtilization)
 	}
 	in.Launch = map[string]facts.Setting{"max_num_seqs": {Value: "32", Source: engine.FromCmdline}}
 	if f := facts.Resolve(in); f.MaxNumSeqs.Value != 16 {
@@ -109,7 +109,7 @@ func TestKeptChangeThatExitsIsGivenUp(t *testing.T) {
 	r.start(5 * time.Second)
 	r.ends(2 * time.Hour)
 	r.atRest("--max-num-seqs 4")
-	if it := r.loop.Snapshot().Iterations[0]; it.End != loop.IterationBroken || !strings.Contains(it.Failure, "somebody else started it again") {
+	if it := r.loop.Snapshot().Iterations[0]; it.End != loop.IterationBroken || !strings.Contains(it.Failure, "something other than rooftop started it again") {
 		t.Errorf("the change ended %q: %s", it.End, it.Failure)
 	}
 

@@ -95,12 +95,12 @@ type Plan struct {
 	// Auto runs without commands: the loop applies recommendations, keeps improvements, reverts
 	// other changes, and ends when no recommendation is left. It needs CanApply.
 	Auto bool `json:"auto,omitempty"`
-	// Rounds limits the number of changes of an Auto loop; 0 is no limit.
+	// Rounds limits the number of changes of an Auto loop; 0 is unlimited.
 	Rounds int `json:"rounds,omitempty"`
 	// Limits bound what an Auto loop may do.
 	Limits Limits `json:"limits,omitzero"`
 	// Countdown is the time between announcing a change of an Auto loop and making it, in which
-	// a person may pause it. 0 makes it at once.
+	// the user may pause it. 0 makes it at once.
 	Countdown time.Duration `json:"countdown,omitempty"`
 	// Start is how long a start of this server took before, 0 if unknown. A change is made only
 	// if Limits.Downtime allows for it and its revert.

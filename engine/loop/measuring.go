@@ -215,7 +215,7 @@ func (m *measuring) judge(windows []engine.Window, start verdict.Incarnation, r 
 	case delta.Direction == verdict.Worse:
 		m.trials.onWorse()
 	case delta.Direction == verdict.Better, delta.Direction != verdict.Plateau && it.Beside != "" && it.Noticed == AsRecommended:
-		// What was better as a canary is kept although noise or the load hides it now.
+		// A change that was better as a canary is kept although noise or the load hides it now.
 		m.trials.keep(after, windows)
 	default:
 		m.trials.noGain(after, windows)

@@ -91,8 +91,8 @@ func ComparePasts(before, after []*Measurement, plan verdict.Plan) *effect.Delta
 	return &d
 }
 
-// pastSide returns measurements of one configuration as a side of a comparison. What may be of one start is taken for
-// one: to take it for several would claim to know how starts differ.
+// pastSide returns measurements of one configuration as a side of a comparison. Measurements that may be of one start are
+// taken for one: several would claim to know how starts differ.
 func pastSide(list []*Measurement) *verdict.Side {
 	side := &verdict.Side{CostPerHour: engine.FactOpt(list[len(list)-1].Facts.CostPerHour)}
 	for i, m := range list {

@@ -52,7 +52,7 @@ func (p *autopilot) checkDown(waited time.Duration) {
 	case p.conn.wayCut && waited <= autoDown:
 	case p.applying.made && p.applying.failed && !p.applying.revert:
 		if waited > autoDead {
-			p.changeFailed("the server did not answer any more once it had started with the change" + p.problems())
+			p.changeFailed("the server stopped answering after it had started with the change" + p.problems())
 		}
 	case p.trials.open && p.changeInPlace() && waited > autoDead:
 		p.changeFailed("the server exited or stopped answering under load" + p.problems())

@@ -196,11 +196,11 @@ func TestALoadThatVariesFromStretchToStretchIsABaseline(t *testing.T) {
 		t.Errorf("baseline of %.0f tok/s, at first %.0f, want %.0f", got, first, want)
 	}
 	if d := r.loop.Snapshot().Baseline.Duration; d < 4*time.Minute {
-		t.Errorf("baseline of %v after eight minutes: it began anew", d)
+		t.Errorf("baseline of %v after eight minutes: it began again", d)
 	}
 }
 
-// TestAPauseOutlastsTheBaseline has a person pause the run for longer than the baseline may take.
+// TestAPauseOutlastsTheBaseline has the user pause the run for longer than the baseline may take.
 func TestAPauseOutlastsTheBaseline(t *testing.T) {
 	r := longBaseline(t)
 	r.press(loop.CommandPause)
@@ -224,8 +224,8 @@ func TestAKeptServerThatEndedIsNotWaitedFor(t *testing.T) {
 		most  time.Duration
 	}{
 		{"it is not among the processes", loop.Observed{Processes: []loop.Process{{PID: 7, State: "S"}}}, 10 * time.Second, 15 * time.Second},
-		{"nothing can be read any more", loop.Observed{Err: "no such process"}, 10 * time.Second, 15 * time.Second},
-		{"nobody reaped it", loop.Observed{Processes: []loop.Process{{PID: 101, State: "Z"}}}, 10 * time.Second, 15 * time.Second},
+		{"nothing can be read any longer", loop.Observed{Err: "no such process"}, 10 * time.Second, 15 * time.Second},
+		{"it was not reaped", loop.Observed{Processes: []loop.Process{{PID: 101, State: "Z"}}}, 10 * time.Second, 15 * time.Second},
 		{"it runs, and does not answer", loop.Observed{Processes: []loop.Process{{PID: 101, State: "S"}}}, 2 * time.Minute, 130 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestAKeptServerThatEndedIsNotWaitedFor(t *testing.T) {
 				r.run(250 * time.Millisecond)
 			}
 			if took := r.now - began; took < c.least || took > c.most {
-				r.errorf("put back after %v, want %v to %v", took, c.least, c.most)
+				r.errorf("reverted after %v, want %v to %v", took, c.least, c.most)
 			}
 			r.ends(time.Hour)
 			r.atRest("--max-num-seqs 4")
@@ -272,7 +272,7 @@ func TestWhatIsInPlaceIsSaid(t *testing.T) {
 func TestATrialSaysBeforehandHowLongItTakes(t *testing.T) {
 	r := begun(t, "--max-num-seqs 4", auto)
 	r.wait(3*time.Minute, "verdict", func(s *loop.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
-	if !r.said("of measurement to tell the predicted +228") {
+	if !r.said("of measurement to distinguish the predicted +228") {
 		r.errorf("how long a trial takes is not said before it")
 	}
 	r = newRig(t, "--max-num-seqs 4", auto)
@@ -293,7 +293,7 @@ func TestACutWayIsNotTheServer(t *testing.T) {
 	r.run(30 * time.Second)
 	r.server.down, r.cut = false, ""
 	r.run(2 * time.Second)
-	if s := r.loop.Snapshot(); r.starts != 1 || s.Phase != loop.PhaseMeasuring || !r.said(cut+"; that says nothing of the server: waiting up to") {
+	if s := r.loop.Snapshot(); r.starts != 1 || s.Phase != loop.PhaseMeasuring || !r.said(cut+"; this says nothing about the server: waiting up to") {
 		r.fatalf("%d starts, phase %d", r.starts, s.Phase)
 	}
 	if end := r.ends(time.Hour); end.ExitCode != 0 {

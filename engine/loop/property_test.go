@@ -37,7 +37,7 @@ func spelled(s *loop.Snapshot) string {
 // monkey sends random inputs in random order.
 type monkey struct {
 	*rig
-	yes    bool // the next Apply was allowed, by a person or by Auto
+	yes    bool // the next Apply was allowed, by the user or by Auto
 	looked []look
 }
 

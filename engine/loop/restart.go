@@ -18,11 +18,11 @@ func (t *trials) returnedInWaiting(next configuration, kind restartKind) {
 	t.beginTrial(next, kind)
 }
 
-// mostUnasked is the number of restarts by somebody else, such as a supervisor, none of which ran until it was
-// measured, after which an automatic run takes it that the server does not last.
+// mostUnasked is the number of restarts by others, such as a supervisor, none of which ran until it was measured,
+// after which an automatic run assumes that the server does not keep running.
 const mostUnasked = 3
 
-// exitsAgain acts on a restart by somebody else that changed nothing, as far as is known. An automatic run takes it for
+// exitsAgain acts on a restart by others that changed nothing, as far as is known. An automatic run takes it for
 // an exit if the kept configuration is new or there were several such restarts: it goes back to the configuration before,
 // or ends. It reports whether it does.
 func (t *trials) exitsAgain(next configuration, kind restartKind) bool {
@@ -37,10 +37,10 @@ func (t *trials) exitsAgain(next configuration, kind restartKind) bool {
 		return false
 	case !t.changeInPlace() && len(t.auto.previous) > 0 && t.server.CanApply && t.budget.restartLeft():
 		t.running = next
-		t.auto.revertToPrevious("the server exited after the change was kept, and somebody else started it again")
+		t.auto.revertToPrevious("the server exited after the change was kept, and something other than rooftop started it again")
 	case often:
 		t.running = next
-		t.ending.endNow(exitGone, fmt.Sprintf("the server was restarted %d times before it could be measured, and not by rooftop: it does not last", t.auto.unasked))
+		t.ending.endNow(exitGone, fmt.Sprintf("the server was restarted %d times before it could be measured, but not by rooftop: it does not keep running", t.auto.unasked))
 	default:
 		return false
 	}
@@ -65,7 +65,7 @@ func (t *trials) returnedInTrial(next configuration, kind restartKind) {
 		t.lastMeasured, t.lastSlices = nil, nil // the running configuration was not measured
 		if t.plan.Auto && !t.auto.held && t.server.CanApply && kind.same && t.changeInPlace() {
 			t.running = next
-			t.auto.changeFailed("the server exited under load, and somebody else started it again")
+			t.auto.changeFailed("the server exited under load, and something other than rooftop started it again")
 			return
 		}
 		t.beginTrial(next, kind)
@@ -269,7 +269,7 @@ func (t *trials) finishRevert(next configuration) {
 	t.resumeKept(next)
 }
 
-// keepPrevious tells that the configuration before the kept one is the kept one again.
+// keepPrevious reports that the configuration before the kept one is the kept one again.
 func (t *trials) keepPrevious(command string) {
 	t.emit(LevelInfo, Event{Kind: EventKept, Iteration: t.keptIteration, Command: command, Text: "the previously kept configuration is kept again"})
 }

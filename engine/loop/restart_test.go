@@ -54,7 +54,7 @@ func TestABrokenTrial(t *testing.T) {
 		{"died while settling, the same again", "--max-num-seqs 32", 3 * time.Second, loop.IterationBroken, 2, loop.AsRecommended},
 		{"died while measured, the same again", "--max-num-seqs 32", 20 * time.Second, loop.IterationBroken, 2, loop.AsRecommended},
 		{"changed while measured", "--max-num-seqs 16", 20 * time.Second, loop.IterationBroken, 2, loop.SomethingElse},
-		{"put back while measured", "--max-num-seqs 4", 20 * time.Second, loop.IterationReverted, 1, loop.AsRecommended},
+		{"reverted while measured", "--max-num-seqs 4", 20 * time.Second, loop.IterationReverted, 1, loop.AsRecommended},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := ready(t, "--max-num-seqs 4")
@@ -243,7 +243,8 @@ func TestOutlierOfAnEarlierStart(t *testing.T) {
 	}
 }
 
-// What was measured until a server went away is reported as of then: that it was well is not said while it is away.
+// TestWhatWasMeasuredBeforeARestart checks that a measurement taken before a server went away is reported as of then,
+// and that no report calls the server well while it is away.
 func TestWhatWasMeasuredBeforeARestart(t *testing.T) {
 	for _, c := range []struct {
 		name, args  string

@@ -112,7 +112,7 @@ func moving(w *engine.Window) bool {
 func inFlight(w *engine.Window) stat.Opt { return w.Running.Plus(w.Waiting) }
 
 // hasNoTrend reports whether values show no trend: the change of their fitted line is within
-// settleDrift of their mean (and slack) or, if there are enough values to tell scatter from a
+// settleDrift of their mean (and slack) or, if there are enough values to distinguish scatter from a
 // trend, within their scatter about it.
 func hasNoTrend(values []float64, slack float64) bool {
 	n := float64(len(values))

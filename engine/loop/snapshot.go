@@ -289,8 +289,8 @@ type Pending struct {
 
 // Limits are the limits of an automatic run, and how much of them was used.
 type Limits struct {
-	Restarts    int           // including reverts; 0 is no limit
-	Downtime    time.Duration // in total; 0 is no limit
+	Restarts    int           // including reverts; 0 is unlimited
+	Downtime    time.Duration // in total; 0 is unlimited
 	Allow       []string      // flags that may be changed; nil is all that do not alter answers
 	UsedStarts  int
 	UsedOutages time.Duration

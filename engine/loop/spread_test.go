@@ -61,7 +61,7 @@ func TestRefusedChangeGetsNoVerdict(t *testing.T) {
 	r.press(loop.CommandApply)
 	r.wait(time.Minute, "refusal", in(loop.PhaseWaiting))
 	if !r.said("exit status 64") {
-		t.Error("the refusal is not told")
+		t.Error("the refusal is not reported")
 	}
 	r.press(loop.CommandRemeasure)
 	r.wait(10*time.Minute, "verdict again", func(s *loop.Snapshot) bool { return s.Phase == loop.PhaseWaiting })

@@ -36,7 +36,7 @@ func TestTraffic(t *testing.T) {
 		{"fewer come", measuredLoad(8, 0, 200, 100, 0, 4), measuredLoad(4, 0, 200, 100, 0, 2), "requests in 8 → 4 (−50 %)|requests finished 4.00/s → 2.00/s (−50 %)"},
 		{"longer prompts", measuredLoad(8, 0, 200, 100, 0, 4), measuredLoad(8, 0, 400, 100, 0, 4), "prompts 200 tok → 400 tok (+100 %)"},
 		{"cached ones", measuredLoad(8, 0, 200, 100, 0.1, 4), measuredLoad(8, 0, 200, 100, 0.8, 4), "prefix hits 10 % → 80 %"},
-		{"unknown is no difference", measuredLoad(8, 0, -1, 100, -1, 4), measuredLoad(8, 0, 400, -1, 0.8, 4), ""},
+		{"unknown is not a difference", measuredLoad(8, 0, -1, 100, -1, 4), measuredLoad(8, 0, 400, -1, 0.8, 4), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := strings.ReplaceAll(strings.Join(traffic(c.before, c.after), "|"), "\u00a0", " ")

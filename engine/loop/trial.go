@@ -42,7 +42,7 @@ type trial struct {
 	advice *engine.Recommendation
 }
 
-// announceAdopted notifies the applier that changes now apply to a launch that somebody else
+// announceAdopted notifies the applier that changes now apply to a launch that others
 // started.
 func (t *trials) announceAdopted() {
 	if t.server.CanApply {
@@ -184,7 +184,7 @@ func (t *trials) noGain(after *engine.Diagnosis, windows []engine.Window) {
 	t.toWaiting()
 }
 
-// onWorse waits for a person to decide; an automatic run reverts.
+// onWorse waits for the user to decide; an automatic run reverts.
 func (t *trials) onWorse() {
 	t.advisor.rememberTried()
 	if t.plan.Auto && !t.auto.held {

@@ -17,7 +17,7 @@ func (p *autopilot) openWithoutRestart(r *engine.Recommendation) bool {
 }
 
 // undecided names the change of what the rules recommend, r, that was tried without a verdict and is not in
-// place, so that the question stays open. It returns "" if there is none; changes that were judged to
+// place, so the question stays open. It returns "" if there is none; changes that were judged to
 // bring nothing are not open.
 func (p *autopilot) undecided(r *engine.Recommendation) string {
 	if r == nil || r.Kind != engine.KindFlag || r.Flag == "" {

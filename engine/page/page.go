@@ -116,7 +116,7 @@ type Prose struct {
 	Text     Text
 	Lead     bool // the headline of the page
 	Inset    bool // indented
-	MaxLines int  // on a terminal; longer text ends in an ellipsis; 0 is no limit
+	MaxLines int  // on a terminal; longer text ends in an ellipsis; 0 is unlimited
 }
 
 // Paragraph returns a paragraph of concatenated texts.
@@ -136,7 +136,7 @@ type Fact struct {
 	Label    string
 	Text     Text
 	Detail   bool // shown only in verbose output
-	MaxLines int  // on a terminal; longer text ends in an ellipsis; 0 is no limit
+	MaxLines int  // on a terminal; longer text ends in an ellipsis; 0 is unlimited
 	// NoWrap keeps the text on one line, however long, such as a path to copy.
 	NoWrap bool
 }

@@ -38,7 +38,7 @@ type Column struct {
 	Legend   []string
 	Sort     bool // the reader may sort by this column
 	Clip     bool // text may be shortened in the middle, as for names
-	MaxLines int  // of a cell in the last column; 0 is no limit
+	MaxLines int  // of a cell in the last column; 0 is unlimited
 }
 
 // Cell is one cell of a table.

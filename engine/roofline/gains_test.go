@@ -239,7 +239,7 @@ func TestTokenBudget(t *testing.T) {
 			t.Errorf("time to first token = %+v, want the queue gone", g.TTFT)
 		}
 		if more := p.TokenBudget(8192).Throughput.Mid.V; more > g.Throughput.Mid.V*1.05 {
-			t.Errorf("a budget of 8192 gains %+.2f, one of 512 %+.2f: nobody is left to fill it", more, g.Throughput.Mid.V)
+			t.Errorf("a budget of 8192 gains %+.2f, one of 512 %+.2f: no request is left to fill it", more, g.Throughput.Mid.V)
 		}
 	})
 	t.Run("slots bound what a larger budget lets run", func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestTokenBudget(t *testing.T) {
 			t.Errorf("throughput = %+v, want next to nothing: a step of twice the tokens takes twice as long", x)
 		}
 	})
-	t.Run("nobody waits", func(t *testing.T) {
+	t.Run("no request waits", func(t *testing.T) {
 		m := trickling()
 		m.Waiting, m.QueueSeconds = stat.Some(0), stat.Some(0)
 		if x := operate(t, c, m).TokenBudget(512).Throughput; x.Mid.V > 0.35 {

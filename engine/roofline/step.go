@@ -121,7 +121,7 @@ func override(v *float64, measured float64) {
 	}
 }
 
-// quotient returns a/b, or 0 if b is unknown: an unpublished peak is no bound.
+// quotient returns a/b, or 0 if b is unknown: an unpublished peak sets no bound.
 func quotient(a, b float64) float64 {
 	if b <= 0 {
 		return 0

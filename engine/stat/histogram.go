@@ -156,7 +156,7 @@ func (d *Delta) Bucket(q float64) Bucket {
 	return Bucket{d.lower(i), d.Bounds[i]}
 }
 
-// Bucket is the lower and the upper bound of a bucket; the zero value is no bucket.
+// Bucket is the lower and the upper bound of a bucket; the zero value is not a bucket.
 type Bucket [2]float64
 
 // Width returns the width of a bucket: how far a quantile read from it may be off. It is 0 without a bucket.

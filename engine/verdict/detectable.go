@@ -7,10 +7,10 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// power is the share of trials that shall tell a gain.
+// power is the share of trials that must detect a gain.
 const power = 0.8
 
-// Detectable returns the least gain, as a ratio, that each look of a trial would tell from noise in four
+// Detectable returns the least gain, as a ratio, that each look of a trial would distinguish from noise in four
 // of five cases, if the server scatters after the change as it did before and is started once. It is nil
 // if the goal of the side before is not known.
 func Detectable(before *Side, p Plan, looks []time.Duration) []float64 {

@@ -8,9 +8,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
-// TestWhatIsDetectableIsTold plants the least gain that a whole trial is said to tell, which must be told in most
-// trials, and half of it, which must not.
-func TestWhatIsDetectableIsTold(t *testing.T) {
+// TestDetectableGainsAreFound plants the least gain that a whole trial can detect, which most trials must find, and
+// half of it, which they must not.
+func TestDetectableGainsAreFound(t *testing.T) {
 	looks := Looks(20*time.Second, 300*time.Second)
 	trials := 40
 	if !longtest.Tests {
@@ -37,18 +37,18 @@ func TestWhatIsDetectableIsTold(t *testing.T) {
 				}
 				for i := range least[1:] {
 					if least[i+1] > least[i]+1e-9 {
-						t.Errorf("a longer measurement tells less: %.3f", least)
+						t.Errorf("a longer measurement detects less: %.3f", least)
 					}
 				}
 				last += least[len(least)-1] / baselines
 			}
-			told := func(gain float64) float64 {
+			found := func(gain float64) float64 {
 				after := before
 				after.speed = 1 + gain
 				return many(trials, 7, func(r *rand.Rand) outcome { return trial(r, &before, &after, 300*time.Second, c.plan) }).share(Better)
 			}
-			if at, half := told(last), told(last/2); at < 0.6 || half > at-0.2 {
-				t.Errorf("%+.1f %% is told in %.0f %% of trials, half of it in %.0f %%", 100*last, 100*at, 100*half)
+			if at, half := found(last), found(last/2); at < 0.6 || half > at-0.2 {
+				t.Errorf("%+.1f %% is found in %.0f %% of trials, half of it in %.0f %%", 100*last, 100*at, 100*half)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func (c *comparison) restarts() float64 {
 func (e *effect) halfWidth() float64 { return math.Hypot(e.measured, e.restart) }
 
 // goal returns the column of the goal on each side, and its sign: 1 if larger is better. If
-// there is no histogram of the time of a request, the inter-token time stands in.
+// there is no histogram of the time of a request, the inter-token time replaces it.
 func (c *comparison) goal() (columns [2]int, sign float64, ok bool) {
 	usable := func(m *meter) bool {
 		b, a := c.estimatesOf(m)
@@ -195,7 +195,7 @@ func subsampledVariance(values []float64, length int) float64 {
 }
 
 // parts is the number of pieces of a start that must each show the share shown of an effect:
-// a neighbour's burst at the beginning of a short trial is no effect, however large it is.
+// a neighbour's burst at the beginning of a short trial is not an effect, however large it is.
 const (
 	parts = 3
 	shown = 0.25

@@ -56,7 +56,7 @@ func TestGoalsAndObjectives(t *testing.T) {
 		{"output per dollar falls", one{1000, 0.2, 16, 8, 2}, one{1100, 0.2, 16, 8, 4}, Plan{Goal: Cost}, Worse, "output per dollar −45 %"},
 		{"the price of one side is not known", one{1000, 0.2, 16, 8, 2}, one{1100, 0.2, 16, 8, 0}, Plan{Goal: Cost}, Inconclusive, "cost"},
 		{"an objective is kept now", one{1000, 3, 16, 8, 0}, one{950, 0.2, 16, 8, 0}, Plan{Objectives: p99(1)}, Better, "is met now"},
-		{"an objective is kept no more", one{1000, 0.2, 16, 8, 0}, one{1300, 3, 16, 8, 0}, Plan{Objectives: p99(1)}, Worse, "is missed now"},
+		{"an objective is no longer kept", one{1000, 0.2, 16, 8, 0}, one{1300, 3, 16, 8, 0}, Plan{Objectives: p99(1)}, Worse, "is missed now"},
 		{"a broken objective gets worse", one{1000, 3, 16, 8, 0}, one{1300, 12, 16, 8, 0}, Plan{Objectives: p99(1)}, Worse, "missed before and after"},
 		{"an objective within its bucket", one{1000, 0.62, 16, 8, 0}, one{1300, 0.62, 16, 8, 0}, Plan{Objectives: p99(0.9)}, Inconclusive, "unresolved"},
 		{"an objective is kept throughout", one{1000, 0.2, 16, 8, 0}, one{1300, 0.2, 16, 8, 0}, Plan{Objectives: p99(1)}, Better, "output"},

@@ -33,11 +33,11 @@ type comparison struct {
 	restart   float64 // share of restarts in half the interval of a difference of logarithms
 	low, high float64 // bounds on the effect of the traffic, as logarithms
 	effects   effect
-	scattered [2]float64 // variance of the difference in the goal by scatter before and after
-	uncertain float64    // the square of its estimated part over the degrees of freedom
-	rate      float64    // relative variance of one second, of all starts together
-	filling   [2]bool    // a prefix cache that was still filling explains a part, before or after
-	fates     []fate     // one for each objective
+	scattered [2]float64         // variance of the difference in the goal by scatter before and after
+	uncertain float64            // the square of its estimated part over the degrees of freedom
+	rate      float64            // relative variance of one second, of all starts together
+	filling   [2]bool            // a prefix cache that was still filling explains a part, before or after
+	outcomes  []objectiveOutcome // one for each objective
 	meters    []meter
 	tails     [][2]tail // columns of the shares beyond each objective's limit, before and after
 	courses   []*course

@@ -12,7 +12,7 @@ const (
 	// lookGrowth is the ratio of the times of successive looks.
 	lookGrowth = 1.5
 	// The rate is spent by the square of the information and the root of the time measured: early looks,
-	// whose scatter is known least, get little of it, also where restarts make all looks alike.
+	// whose scatter is known least, get little of it, also where restarts make all looks the same.
 	informationSpending, timeSpending = 2.0, 0.5
 	// pathPoints is the number of points at which the distribution of a difference is followed from
 	// look to look; even.
@@ -20,7 +20,7 @@ const (
 )
 
 // Looks returns the times of a trial's looks, since the measurement began: from first to last,
-// each half as long again as the one before. They are fixed before the trial begins.
+// each half as long again as the previous one. They are fixed before the trial begins.
 func Looks(first, last time.Duration) []time.Duration {
 	var out []time.Duration
 	if first > 0 {
@@ -59,7 +59,7 @@ func (p *Plan) level(fixed, shrinking float64) float64 {
 // information are a random walk with independent steps, whatever part of their variance is common to
 // them; its distribution below the limits of all earlier looks gives each limit (Jennison & Turnbull,
 // Group Sequential Methods, 2000, chapters 7 and 19). A look that adds too little information to
-// matter has the limit of the one before it.
+// matter has the limit of the previous one.
 func nominalLevel(rate float64, information []float64, looks int) float64 {
 	before := 0.0
 	tail := func(x float64) float64 { return math.Erfc(x/math.Sqrt2) / 2 }

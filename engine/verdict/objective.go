@@ -11,17 +11,17 @@ import (
 type transition int
 
 const (
-	stayed  transition = iota // met now, and not known to have been missed
-	lost                      // met before, missed now
-	won                       // missed before, met now
-	still                     // missed before and now
-	nearer                    // missed before, uncertain now
-	amiss                     // missed now, uncertain before
-	doubted                   // uncertain now, and not known to have been missed
+	stayed    transition = iota // met now, and not known to have been missed
+	lost                        // met before, missed now
+	won                         // missed before, met now
+	still                       // missed before and now
+	nearer                      // missed before, uncertain now
+	missed                      // missed now, uncertain before
+	uncertain                   // uncertain now, and not known to have been missed
 )
 
-// fate is the result for one objective.
-type fate struct {
+// objectiveOutcome is the result for one objective.
+type objectiveOutcome struct {
 	transition
 	name  string     // including its limit
 	moved effect     // difference of its latency, smaller is better
@@ -38,7 +38,7 @@ func (c *comparison) objectives() {
 			Met: a.keeps, Broken: a.breaks, WasMet: b.keeps, WasBroken: b.breaks,
 		}
 		c.r.Objectives = append(c.r.Objectives, h)
-		c.fates = append(c.fates, fate{transition: transitionOf(&h), name: limitOf(&h), moved: c.moved(o, &b, &a)})
+		c.outcomes = append(c.outcomes, objectiveOutcome{transition: transitionOf(&h), name: limitOf(&h), moved: c.moved(o, &b, &a)})
 	}
 }
 
@@ -53,11 +53,11 @@ func transitionOf(h *ObjectiveResult) transition {
 	case h.Broken && h.WasBroken:
 		return still
 	case h.Broken:
-		return amiss
+		return missed
 	case h.WasBroken:
 		return nearer
 	}
-	return doubted
+	return uncertain
 }
 
 // standing is one side's value of an objective, and on which side of its limit it certainly is.

@@ -12,7 +12,7 @@ import (
 // then the long-run variance of the series of differences, one for each moment, and not the sum of the
 // variances of both sides. What only one of the servers has is in that series as well, and what no
 // series shows (restarts, a slow disturbance of one machine) is added for each start as always. Siblings
-// that differ from one another tell more of that variance than the one series does.
+// that differ from one another say more about that variance than the one series does.
 
 // match keeps the slices of the moments at which both sides were measured, and numbers these moments.
 // A moment lasts for half a slice, because slices of different servers begin at different times.
@@ -152,7 +152,7 @@ func (c *comparison) contrasts(columns [2]int) (out [][]float64) {
 }
 
 // SiblingDifferences returns differences of log throughput for [Widen] between starts of one configuration
-// that were measured at the same time. Of n starts there are n-1, independent of one another: each start
+// that were measured at the same time. For n starts there are n-1, independent of one another: each start
 // differs from the mean of those before it, by as much as two starts differ.
 func SiblingDifferences(starts []Incarnation) []float64 {
 	var out []float64

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// crowd is how the load that is common to several servers varies.
-type crowd struct {
+// sharedLoad is how the load that is common to several servers varies.
+type sharedLoad struct {
 	drift  float64       // SD of an autoregression of the logarithm of the load
 	memory time.Duration // its time constant
 	bursts time.Duration // mean time between bursts of requests, 0 none
@@ -22,10 +22,10 @@ const (
 )
 
 // restless is a load that drifts and has bursts.
-var restless = crowd{drift: 0.4, memory: 40 * time.Second, bursts: 30 * time.Second}
+var restless = sharedLoad{drift: 0.4, memory: 40 * time.Second, bursts: 30 * time.Second}
 
 // run returns the load of each of n slices.
-func (w *crowd) run(r *rand.Rand, n int) []float64 {
+func (w *sharedLoad) run(r *rand.Rand, n int) []float64 {
 	level, out := wander(r, n, w.drift, w.memory), make([]float64, n)
 	left := 0.0
 	for i := range out {
@@ -86,7 +86,7 @@ func knowsSiblings(siblings []Incarnation) Spread { return Widen(SiblingDifferen
 
 // pairedTrial judges a server beside siblings without its change, at the fixed looks, up to the first one that is
 // settled.
-func pairedTrial(r *rand.Rand, before, after *server, siblings int, w *crowd, knows knowing, p Plan) outcome {
+func pairedTrial(r *rand.Rand, before, after *server, siblings int, w *sharedLoad, knows knowing, p Plan) outcome {
 	const longest = 300 * time.Second
 	load := w.run(r, int(longest/piece))
 	var all []Incarnation
@@ -160,8 +160,8 @@ func TestEqualSiblingsAreSeldomToldApart(t *testing.T) {
 				}
 			})
 		}
-		if t.Logf("%v: %d of %d told apart", s, wrong, all); float64(wrong) > allowed(all) {
-			t.Errorf("%v: %d of %d equal servers are told apart", s, wrong, all)
+		if t.Logf("%v: %d of %d distinguished", s, wrong, all); float64(wrong) > allowed(all) {
+			t.Errorf("%v: %d of %d equal servers are distinguished", s, wrong, all)
 		}
 	}
 }

@@ -141,7 +141,7 @@ func TestFarFewerRequestsThanAThousand(t *testing.T) {
 		says          string
 	}{
 		{"kept, two requests a second", answer(1000, 50, 4, 0.2), answer(4000, 150, 4, 0.2), Better, "output +"},
-		{"kept no more, one request a slice", answer(1000, 150, 4, 0.2), answer(4000, 40, 1, 15), Worse, "was met before, and is missed now"},
+		{"no longer kept, one request a slice", answer(1000, 150, 4, 0.2), answer(4000, 40, 1, 15), Worse, "was met before, and is missed now"},
 		{"kept now, one request a slice before", answer(1000, 40, 1, 15), answer(900, 150, 4, 0.2), Better, "is met now"},
 		{"near the limit", answer(1000, 150, 4, 0.2), answer(4000, 150, 4, 1.2), Inconclusive, "unresolved"},
 	} {

@@ -154,8 +154,8 @@ func TestEqualServersAreSeldomToldApart(t *testing.T) {
 				})
 			}
 		}
-		if t.Logf("%v: %d of %d told apart", s, wrong, all); float64(wrong) > allowed(all) {
-			t.Errorf("%v: %d of %d equal pairs are told apart", s, wrong, all)
+		if t.Logf("%v: %d of %d distinguished", s, wrong, all); float64(wrong) > allowed(all) {
+			t.Errorf("%v: %d of %d equal pairs are distinguished", s, wrong, all)
 		}
 	}
 }

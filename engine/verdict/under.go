@@ -9,15 +9,15 @@ import (
 // side of its limit or uncertain:
 //
 //   - If one was met and is now missed, or was missed and is now missed by more, the call is Worse,
-//     even if another one is now met: limits are not weighed against each other. A person may
+//     even if another one is now met: limits are not weighed against each other. The user may
 //     still keep the change.
 //   - Else, if one is newly met, or missed by less, the call is Better.
 //   - Else the call on the goal decides, and mentions objectives that are still missed.
 //   - A change that is Better is not kept if an objective that may have been met is now uncertain or
 //     missed.
 func (c *decision) withObjectives(goal conclusion) conclusion {
-	for i := range c.fates {
-		f := &c.fates[i]
+	for i := range c.outcomes {
+		f := &c.outcomes[i]
 		if f.transition != still || !f.moved.known {
 			continue
 		}
@@ -34,13 +34,13 @@ func (c *decision) withObjectives(goal conclusion) conclusion {
 	if v.direction != Better {
 		return v
 	}
-	if what := c.objectivesText(amiss, doubted); what != "" {
+	if what := c.objectivesText(missed, uncertain); what != "" {
 		v.reason += ", but " + what
 	}
 	switch {
-	case c.objectivesText(amiss) != "":
+	case c.objectivesText(missed) != "":
 		v.direction, v.settled, v.cause, v.need = Plateau, true, ByFlag, ""
-	case c.objectivesText(doubted) != "":
+	case c.objectivesText(uncertain) != "":
 		v.direction, v.settled, v.cause, v.need = Inconclusive, false, ByNoise, tellable
 	}
 	return v
@@ -55,7 +55,7 @@ func (c *decision) objection(goal conclusion) (v conclusion, ok bool) {
 	v, open := c.decidedBy(lost, Worse)
 	switch {
 	case v.direction == Worse:
-		v.reason = c.objectivesText(lost, still, won, nearer, amiss, doubted)
+		v.reason = c.objectivesText(lost, still, won, nearer, missed, uncertain)
 		if c.objectivesText(lost) == "" {
 			v.reason, v.effect = v.reason+"; "+goal.reason, goal.effect
 		}
@@ -73,8 +73,8 @@ func (c *decision) objection(goal conclusion) (v conclusion, ok bool) {
 // that is still missed and moved. Otherwise open is the first call that such an objective leaves
 // open, or nil.
 func (c *decision) decidedBy(crossing transition, direction Direction) (v conclusion, open *conclusion) {
-	for i := range c.fates {
-		f := &c.fates[i]
+	for i := range c.outcomes {
+		f := &c.outcomes[i]
 		var one conclusion
 		switch {
 		case f.transition == crossing:
@@ -120,8 +120,8 @@ func (c *decision) withoutObjection(goal conclusion) conclusion {
 // mayBeOverruled reports whether further measuring may overrule the call on the goal: an objective may be
 // missed by more or, if the goal gains nothing, may be newly met.
 func (c *decision) mayBeOverruled(goal Direction) bool {
-	for i := range c.fates {
-		switch f := &c.fates[i]; {
+	for i := range c.outcomes {
+		switch f := &c.outcomes[i]; {
 		case goal != Better && f.transition == nearer:
 			return true
 		case goal == Better && f.transition == still && f.moved.known && f.moved.mid <= -c.precision && !f.call.settled:
@@ -138,7 +138,7 @@ func (c *decision) matters(e *effect) bool {
 
 // crossed returns the call on an objective that crossed its limit: its latency must differ by more than
 // restarts, traffic and neighbours explain.
-func (c *decision) crossed(f *fate, direction Direction) conclusion {
+func (c *decision) crossed(f *objectiveOutcome, direction Direction) conclusion {
 	v := conclusion{direction: direction, cause: ByFlag, settled: true, reason: f.text()}
 	e := &f.moved
 	switch bias := max(c.high, -c.low); {
@@ -159,8 +159,8 @@ func (c *decision) crossed(f *fate, direction Direction) conclusion {
 func (c *decision) objectivesText(turns ...transition) string {
 	var list []string
 	for _, t := range turns {
-		for i := range c.fates {
-			if f := &c.fates[i]; f.transition == t {
+		for i := range c.outcomes {
+			if f := &c.outcomes[i]; f.transition == t {
 				list = append(list, f.text())
 			}
 		}
@@ -169,7 +169,7 @@ func (c *decision) objectivesText(turns ...transition) string {
 }
 
 // text returns the result for an objective in words.
-func (f *fate) text() string {
+func (f *objectiveOutcome) text() string {
 	switch f.transition {
 	case lost:
 		return f.name + " was met before, and is missed now"
@@ -177,9 +177,9 @@ func (f *fate) text() string {
 		return f.name + " is met now, and was missed before"
 	case nearer:
 		return f.name + " was missed before, and whether it is met now is unresolved"
-	case amiss:
+	case missed:
 		return f.name + " is missed"
-	case doubted:
+	case uncertain:
 		return "whether " + f.name + " is met is unresolved"
 	case still:
 		text := f.name + " is missed before and after"

@@ -202,7 +202,7 @@ func (s *Search) withTokenBudget(a *anchor, to int) candidate {
 const (
 	leastStep, mostStep = 256, 16384 // tokens
 	// usualStep is the smallest default of vLLM on a GPU. For throughput, a smaller budget is never
-	// better than it, only its gain may be too small to tell.
+	// better than it, only its gain may be too small to distinguish from noise.
 	usualStep = 2048
 	// unsureShare is the least share of prefill in a step for which a larger budget than a small one may
 	// gain more than the model predicts, and unsureGain what it gained at most on simulated servers.

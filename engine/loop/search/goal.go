@@ -223,7 +223,7 @@ const (
 func tail(o verdict.Objective) bool { return o.Quantile >= tailQuantile }
 
 // latency returns the measured latency of an objective, in seconds, and its name. If its quantile
-// is not measured, the nearest one that is stands in.
+// is not measured, the nearest measured one is used.
 func latency(d *engine.Diagnosis, o verdict.Objective) (q engine.Quantity, of string) {
 	at := 0.0
 	if tail(o) && d.Quantity(o.Metric.Quantity(tailMeasured)).Value.OK {

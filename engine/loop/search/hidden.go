@@ -69,7 +69,7 @@ func (s *Search) moreServers(a *anchor) *relief {
 	d.Performance = &free
 	return &relief{
 		anchor: anchor{d: &d, base: a.base, changes: a.with(a.d.Facts.Change("--api-server-count", "1", strconv.Itoa(to))), offset: a.offset},
-		why:    fmt.Sprintf("One API server uses %s of a core, so that nothing else gains while it is the only one: both change in one restart.", figure.PercentSign(busy.V)),
+		why:    fmt.Sprintf("One API server uses %s of a core, so nothing else helps while it is the only one: both change in one restart.", figure.PercentSign(busy.V)),
 	}
 }
 

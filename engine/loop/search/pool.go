@@ -134,7 +134,7 @@ const fullShare = 0.8
 // that neither change alone shows what both gain.
 func (s *Search) largerPools(a *anchor) []candidate {
 	slots := a.d.Facts.MaxNumSeqs
-	c, need, ok := crowdOf(a.d)
+	c, need, ok := demandOf(a.d)
 	if !ok || !slots.Known {
 		return nil
 	}
@@ -182,19 +182,19 @@ func hidden(a, b roofline.Gain) string {
 	return ", because neither alone gains anything"
 }
 
-// crowd predicts how many requests of one rank run with other slots and another pool, and what that gains:
+// demand predicts how many requests of one rank run with other slots and another pool, and the gain of both:
 // by the physical model or, without one, by how servers generally scale with the batch.
-type crowd struct {
+type demand struct {
 	model *roofline.Performance // nil if the hardware is unknown
 	blind roofline.Blind        // used without model
 }
 
-// crowdOf returns the crowd of a diagnosis and the requests of one rank that want to run. ok is false if
+// demandOf returns the demand of a diagnosis and the requests of one rank that want to run. ok is false if
 // the number of sequences that fit into the pool is unknown.
-func crowdOf(d *engine.Diagnosis) (c crowd, need float64, ok bool) {
+func demandOf(d *engine.Diagnosis) (c demand, need float64, ok bool) {
 	in := neededSlots(d)
 	if p := d.Performance; p != nil {
-		return crowd{model: p}, in.V, in.OK && p.Measured.KVCapacity.OK
+		return demand{model: p}, in.V, in.OK && p.Measured.KVCapacity.OK
 	}
 	ranks := float64(max(1, d.Ranks))
 	value := func(name string) stat.Opt { return d.Quantity(name).Value }
@@ -203,26 +203,26 @@ func crowdOf(d *engine.Diagnosis) (c crowd, need float64, ok bool) {
 	// Sequences that share a prefix hold less than their length.
 	holds = holds.Max(running.Div(value("kv_usage_mean")))
 	if !in.OK || !running.OK || !holds.OK || holds.V <= 0 {
-		return crowd{}, 0, false
+		return demand{}, 0, false
 	}
 	share := value("queue_mean_s").Div(value("ttft_mean_s"))
 	if share.OK {
 		share.V = min(1, share.V)
 	}
-	return crowd{blind: roofline.Blind{
+	return demand{blind: roofline.Blind{
 		Running: running.V, Waiting: max(0, in.V-running.V), Holds: holds, QueueShare: share, Why: "no physical model of this server",
 	}}, in.V, true
 }
 
 // held returns the sequences that fit until their end into a pool growth times as large.
-func (c *crowd) held(growth float64) float64 {
+func (c *demand) held(growth float64) float64 {
 	if c.model == nil {
 		return c.blind.Holds.V * growth
 	}
 	return sequencesInPool(c.model, c.model.Measured.KVCapacity.V*growth)
 }
 
-func (c *crowd) waiting() float64 {
+func (c *demand) waiting() float64 {
 	if c.model == nil {
 		return c.blind.Waiting
 	}
@@ -231,7 +231,7 @@ func (c *crowd) waiting() float64 {
 
 // gain predicts slots with a pool growth times as large. It is unknown without a model if that is fewer
 // slots.
-func (c *crowd) gain(growth float64, slots int) roofline.Gain {
+func (c *demand) gain(growth float64, slots int) roofline.Gain {
 	if c.model == nil {
 		b := c.blind
 		if b.Slots = stat.Some(float64(slots)); b.Slots.V < b.Running {

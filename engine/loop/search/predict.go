@@ -79,7 +79,7 @@ func predictedGain(d *engine.Diagnosis, change engine.Change) (g roofline.Gain, 
 // poolGain predicts a KV pool of another size.
 func poolGain(d *engine.Diagnosis, change engine.Change) (g roofline.Gain, why string) {
 	grows, slots := growth(d, change), d.Facts.MaxNumSeqs
-	c, _, ok := crowdOf(d)
+	c, _, ok := demandOf(d)
 	switch {
 	case !grows.OK:
 		return g, "the size of the KV pool with " + change.String() + " is not known: the model, the GPU or the present value is not"

@@ -26,12 +26,12 @@ type Search struct {
 	// explicitly, and nothing is tried that does not justify a restart.
 	Auto  bool
 	Allow []string // flags that may be changed; nil is all that do not alter answers
-	// RestartsLeft is the number of remaining restarts, including reverts; negative is no limit.
+	// RestartsLeft is the number of remaining restarts, including reverts; negative is unlimited.
 	RestartsLeft int
 	// RestartSpread is half the interval, as a logarithm, of the difference that restarts cause.
 	// A smaller gain cannot be distinguished from it.
 	RestartSpread float64
-	// Detectable is the least gain, as a logarithm, that a trial of one start would tell; 0 if unknown.
+	// Detectable is the least gain, as a logarithm, that a trial of one start would distinguish from noise; 0 if unknown.
 	Detectable float64
 	// Blocked is set by Next if a worthwhile change that a rule proposes is not allowed.
 	Blocked bool
@@ -100,16 +100,16 @@ func (s *Search) Next() (r *engine.Recommendation, why string) {
 	}
 	out := s.tellable(&list[best], allowed)
 	if out.again {
-		out.Why = strings.TrimSpace(out.Why + " It was tried without a verdict: a second start may tell.")
+		out.Why = strings.TrimSpace(out.Why + " It was tried without a verdict: a second start may give one.")
 	}
 	if barred.text != "" && barred.value > out.value {
-		out.Why = strings.TrimSpace(out.Why + " What a rule recommends is " + barred.text + ".")
+		out.Why = strings.TrimSpace(out.Why + " The change that a rule recommends is " + barred.text + ".")
 	}
 	return &out.Recommendation, ""
 }
 
 // tellable returns the candidate to try instead of the best one: if its gain is smaller than a trial
-// can tell, the one with the largest gain among those that change the same flag further.
+// can distinguish from noise, the one with the largest gain among those that change the same flag further.
 func (s *Search) tellable(best *candidate, allowed []candidate) *candidate {
 	if !best.gain.OK || best.gain.V >= s.Detectable {
 		return best
@@ -121,7 +121,7 @@ func (s *Search) tellable(best *candidate, allowed []candidate) *candidate {
 		}
 	}
 	if out != best {
-		out.Why = strings.TrimSpace(out.Why + " The smaller step to " + best.To + " is predicted to gain less than a trial can tell from noise.")
+		out.Why = strings.TrimSpace(out.Why + " The smaller step to " + best.To + " is predicted to gain less than a trial can distinguish from noise.")
 	}
 	return out
 }
@@ -174,7 +174,7 @@ func (s *Search) weigh(c *candidate) {
 		c.again = true
 		c.gain = stat.Some(combinedGain(b, t))
 	}
-	c.value, _ = s.Goal.value(s.Baseline, c.Predicted, c.gain.Or(hopedGain(b)))
+	c.value, _ = s.Goal.value(s.Baseline, c.Predicted, c.gain.Or(assumedGain(b)))
 	if c.again && c.value > 0 {
 		c.value *= retryFactor
 	}
@@ -207,18 +207,18 @@ func combinedGain(b roofline.Range, t *Trial) float64 {
 	return (mine*b.Mid.V + other*t.Effect.V) / (mine + other)
 }
 
-// hopedGain returns the gain by which a change of unknown gain is ordered: a part of its upper bound.
-func hopedGain(b roofline.Range) float64 {
+// assumedGain returns the gain by which a change of unknown gain is ordered: a part of its upper bound.
+func assumedGain(b roofline.Range) float64 {
 	if b.High.OK {
-		return min(hopeMost, max(0, b.High.V)*hopeShare)
+		return min(assumedMost, max(0, b.High.V)*assumedShare)
 	}
-	return hopeBlind
+	return assumedUnbounded
 }
 
 const (
-	hopeShare = 0.25
-	hopeMost  = 0.5
-	hopeBlind = 0.05
+	assumedShare     = 0.25
+	assumedMost      = 0.5
+	assumedUnbounded = 0.05
 )
 
 // Orders of refusals. The first is closest to being tried, and is the one shown.

@@ -243,7 +243,7 @@ func TestSearchTakesSlotsWithTheirPool(t *testing.T) {
 		t.Errorf("%v", r.Changes())
 	}
 	if got := Key(r.Finding, &r.Fix); !strings.Contains(got, "--gpu-memory-utilization=") || !strings.Contains(got, "--max-num-seqs=") {
-		t.Errorf("key %q does not tell it from a change of one flag", got)
+		t.Errorf("key %q does not distinguish it from a change of one flag", got)
 	}
 }
 
@@ -261,9 +261,9 @@ func TestSearchMakesRoomOrTakesSlots(t *testing.T) {
 }
 
 func TestSearchServesTheGoal(t *testing.T) {
-	crowd := scene{slots: 256, running: 190, waiting: 0, pool: 400_000, util: 0.95, prompt: 300, output: 300, itl: 0.05}
+	busy := scene{slots: 256, running: 190, waiting: 0, pool: 400_000, util: 0.95, prompt: 300, output: 300, itl: 0.05}
 	t.Run("an objective that is missed", func(t *testing.T) {
-		d := crowd.diagnosis(t)
+		d := busy.diagnosis(t)
 		o := verdict.Objective{Name: "itl", Metric: verdict.MetricITL, Limit: 0.030}
 		r, why := searched(d, func(s *Search) { s.Goal.Objectives = []verdict.Objective{o} }).Next()
 		if r == nil {
@@ -277,7 +277,7 @@ func TestSearchServesTheGoal(t *testing.T) {
 		}
 	})
 	t.Run("none is missed", func(t *testing.T) {
-		if r, why := searched(crowd.diagnosis(t)).Next(); r != nil || !strings.Contains(why, "predicted to help") {
+		if r, why := searched(busy.diagnosis(t)).Next(); r != nil || !strings.Contains(why, "predicted to help") {
 			t.Errorf("%+v, %q", r, why)
 		}
 	})
@@ -468,7 +468,7 @@ func TestSearchNamesWhatItMayNotTry(t *testing.T) {
 	s := scene{slots: 128, running: 46, waiting: 82, pool: 40_000, util: 0.5, prompt: 400, output: 800, preempts: 8, itl: 0.03, advice: fix("--kv-cache-dtype", "auto", "fp8", 2), id: engine.KVPressure}
 	d := s.diagnosis(t)
 	r, why := searched(d).Next()
-	if r == nil || r.Flag != "--gpu-memory-utilization" || !strings.Contains(r.Why, "What a rule recommends is not allowed: --kv-cache-dtype auto → fp8") || strings.Contains(r.Why, "without a verdict") {
+	if r == nil || r.Flag != "--gpu-memory-utilization" || !strings.Contains(r.Why, "The change that a rule recommends is not allowed: --kv-cache-dtype auto → fp8") || strings.Contains(r.Why, "without a verdict") {
 		t.Fatalf("%+v, %s", r, why)
 	}
 	var once []Trial // of each value
@@ -506,7 +506,7 @@ func TestSearchIsRepeatable(t *testing.T) {
 		for _, c := range searched(d).candidates() {
 			for _, change := range c.Changes() {
 				if change.From == change.To {
-					t.Errorf("%s is no change", change)
+					t.Errorf("%s is not a change", change)
 				}
 			}
 			for _, p := range c.Predicted {

@@ -14,7 +14,7 @@ import (
 const tensorParallel = "--tensor-parallel-size"
 
 // tensorParallelCandidates proposes a larger tensor-parallel degree if the server's machine has idle GPUs for
-// it. They are hardware that somebody else may want, so an automatic run needs the flag in its allowed
+// it. Others may need this hardware, so an automatic run needs the flag in its allowed
 // ones. For a goal of cost, further GPUs never pay.
 func (s *Search) tensorParallelCandidates(a *anchor) []candidate {
 	f, p := &a.d.Facts, a.d.Performance

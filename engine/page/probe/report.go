@@ -43,7 +43,7 @@ func Page(record *capture.Record, everything bool) *page.Page {
 	add("subject", "", "", r.subject()...)
 	add("overview", "", "", append([]page.Node{r.overview()}, r.warnings()...)...)
 	p.Sections = append(p.Sections, r.timeline(), r.requests(), r.processes(), r.gpus(), r.derived(), r.sizing(), r.unknown(), r.missing(), r.notes())
-	more := "-v shows every process, every GPU reading and whole reasons; --json has all samples"
+	more := "-v shows every process, every GPU reading and full reasons; --json has all samples"
 	if everything {
 		more = "--json has all samples"
 	}

@@ -287,7 +287,7 @@ func unshaped(s *optrace.Summary, phase string) float64 {
 func boundWords(b optrace.Bound) string {
 	switch b {
 	case optrace.BoundMixed:
-		return "memory and compute alike"
+		return "both memory and compute"
 	case optrace.BoundNeither:
 		return "neither memory nor compute"
 	case optrace.BoundWaiting:

@@ -79,7 +79,7 @@ func TestRoofOfAPhase(t *testing.T) {
 }
 
 // TestNoRoofWithoutCPUs checks that missing CPU time and a missing machine peak are given as the reason, and that a rate
-// above the peak is no share of it.
+// above the peak is not a share of it.
 func TestNoRoofWithoutCPUs(t *testing.T) {
 	s := &optrace.Summary{
 		Kinds:   []optrace.OperatorRow{{Phase: "decode", Time: 10, Bytes: stat.Some(1e9)}},

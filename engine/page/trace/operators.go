@@ -56,7 +56,7 @@ func forEach(t optrace.OptTime, n int64) page.Cell {
 }
 
 // shareOfPeak returns a cell of the share of the machine peak that an operator reached. A rate above the peak,
-// from operands in caches or instructions that were not measured, is no share of it.
+// from operands in caches or instructions that were not measured, is not a share of it.
 func shareOfPeak(o operator) page.Cell {
 	c := page.Share(o.OfPeak)
 	if c.Value.OK && c.Value.V > 1 {

@@ -22,7 +22,7 @@ type ListedServer struct {
 func Servers(list []ListedServer) *page.Page {
 	p := &page.Page{Title: "rooftop: servers"}
 	if len(list) == 0 {
-		p.Sections = append(p.Sections, page.Section{ID: "none", Nodes: []page.Node{page.Paragraph(page.Toned(page.Body, "No inference server runs on this machine that can be seen from here, and none was named with --url."))}})
+		p.Sections = append(p.Sections, page.Section{ID: "none", Nodes: []page.Node{page.Paragraph(page.Toned(page.Body, "No inference server is visible on this machine, and none was given with --url."))}})
 	}
 	for _, s := range list {
 		var facts page.Facts

@@ -12,7 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// What a diagnosis rests on: facts, figures and devices, with their origin.
+// The basis of a diagnosis: facts, figures and devices, with their origin.
 
 func lastRawSection(d *engine.Diagnosis) page.Section {
 	sec := page.Section{ID: "last-raw", Title: "Last raw window", Note: "not evaluable, shown as it was read"}

@@ -482,7 +482,7 @@ func rejected(d *engine.Diagnosis) page.Section {
 
 // NotRead returns what could not be read, and the features this disables.
 func NotRead(list []engine.Missing) page.Section {
-	sec := page.Section{ID: "not-read", Title: "Not read", Note: "and what that switches off"}
+	sec := page.Section{ID: "not-read", Title: "Not read", Note: "and what that disables"}
 	for _, m := range list {
 		t := page.Join(page.Toned(page.Strong, m.What), page.Toned(page.Body, ": "+m.Reason))
 		if m.Effect != "" {

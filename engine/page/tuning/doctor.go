@@ -129,10 +129,10 @@ func (d Doctor) Page() *page.Page {
 
 // checked summarizes: faults must be fixed, gaps are acceptable.
 func checked(faults, gaps int) page.Text {
-	gapText := figure.Counted(gaps, "gap") + ": rooftop works without, and says what is absent"
+	gapText := figure.Counted(gaps, "gap") + ": rooftop works without it and reports what is absent"
 	switch {
 	case faults == 0 && gaps == 0:
-		return page.Mark(page.OK, "everything that is there can be read")
+		return page.Mark(page.OK, "everything present can be read")
 	case faults == 0:
 		return page.Toned(page.Body, gapText)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page"
 )
 
-// Severity returns the tone of a fired finding. A finding about clients is no fault of the server.
+// Severity returns the tone of a fired finding. A finding about clients is not a fault of the server.
 func Severity(f *engine.Finding) page.Tone {
 	if f != nil && f.Impact >= 5 && (f.Fix == nil || f.Fix.Kind != engine.KindClient) {
 		return page.Bad

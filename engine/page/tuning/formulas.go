@@ -57,7 +57,7 @@ func classicSection(d *engine.Diagnosis) page.Section {
 		sec.Add(page.Paragraph(page.Toned(page.Warn, c.Caveat)))
 	}
 	if ended, most := Quantity(d, "requests_per_s").Value, c.PrefillUpper.Times(float64(max(1, d.Ranks))); ended.OK && most.Finite().OK && ended.V > most.V {
-		sec.Add(page.Paragraph(page.Toned(page.Warn, fmt.Sprintf("prefill is no limit of this run, in which %s requests end a second: PROFILE takes six operations for each parameter and token, at the FP32 peak", figure.Count(ended.V)))))
+		sec.Add(page.Paragraph(page.Toned(page.Warn, fmt.Sprintf("prefill does not limit this run, in which %s requests end a second: PROFILE takes six operations for each parameter and token, at the FP32 peak", figure.Count(ended.V)))))
 	}
 	return sec
 }
@@ -217,7 +217,7 @@ func ceilingFit(c *HardwareCeiling) page.Section {
 	say(page.Body, "", s+"; "+each+nbsp+unit+" a token", true)
 	switch {
 	case most.OK && most.V < 1:
-		say(page.Bad, "too long:", "the pool does not hold one sequence of that context, and vLLM does not start with such a --max-model-len; the figures below are for a pool that does", false)
+		say(page.Bad, "too long:", "the pool does not hold one sequence of that context, and vLLM does not start with such a --max-model-len; the figures below are for a pool that holds one", false)
 	case most.OK && most.V < c.Batch:
 		say(page.Warn, "too many:", "the figures below are for "+sequences(c.Input("batch"))+", which the pool does not hold at that context: the server would preempt", false)
 	}

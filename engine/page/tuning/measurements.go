@@ -46,10 +46,10 @@ func Measurements(c *PastComparison) *page.Page {
 		page.Left("measured", page.Muted, func(m *loop.Measurement) string { return WindowCounts(m.Diagnosis.Windows) }).Ranked(3),
 	})}})
 	if other := c.otherServer(); other != "" {
-		head[len(head)-1].Add(page.Paragraph(page.Toned(page.Warn, page.Warn.Sign()+nbsp+"Another server, not only another setting: "+other+".")))
+		head[len(head)-1].Add(page.Paragraph(page.Toned(page.Warn, page.Warn.Sign()+nbsp+"The servers differ, not only their settings: "+other+".")))
 	}
 	if c.After.Started.Before(c.Before.Started) {
-		head[len(head)-1].Add(page.Paragraph(page.Toned(page.Warn, page.Warn.Sign()+nbsp+"The second measurement is older than the first: before and after are in the order given, not in that of time.")))
+		head[len(head)-1].Add(page.Paragraph(page.Toned(page.Warn, page.Warn.Sign()+nbsp+"The second measurement is older than the first: before and after follow the order given, not the order of time.")))
 	}
 	changed := page.Section{ID: "changed", Title: "What else changed"}
 	switch {

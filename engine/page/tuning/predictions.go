@@ -24,7 +24,7 @@ type Expectation struct {
 }
 
 // Expectations returns the predicted effects of a change relative to the measurements of d, which may be nil. An
-// objective on a quantile without a prediction of its own is unknown: that of the mean does not stand for it.
+// objective on a quantile without a prediction of its own is unknown: that of the mean does not replace it.
 func Expectations(list []engine.Prediction, d *engine.Diagnosis, objectives ...verdict.Objective) []Expectation {
 	var out []Expectation
 	for _, p := range list {

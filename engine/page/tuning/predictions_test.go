@@ -11,7 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// TestAnObjectiveWithoutAPredictionIsUnknown checks that the prediction of a mean does not stand for a
+// TestAnObjectiveWithoutAPredictionIsUnknown checks that the prediction of a mean does not replace that of a
 // quantile that has a limit, and that a prediction of the quantile itself is shown once.
 func TestAnObjectiveWithoutAPredictionIsUnknown(t *testing.T) {
 	mean := engine.Prediction{Metric: "ttft_mean_s", Unit: "ratio", Mid: stat.Some(-0.5)}

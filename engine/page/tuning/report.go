@@ -152,7 +152,7 @@ func Report(s *loop.Snapshot) *page.Page {
 	if latest := cmp.Or(s.Baseline, s.Live); latest != nil {
 		from := "From the last complete measurement: "
 		if s.Baseline == nil {
-			from = "From the windows so far, which are no complete measurement: "
+			from = "From the windows so far, which are not a complete measurement: "
 		}
 		add(Rules(latest, from+figure.Elapsed(latest.Duration)+", "+WindowCounts(latest.Windows)+"."), measuredSection(latest))
 	}

@@ -144,7 +144,7 @@ func (r Run) Best() string {
 	return r.Snapshot.Kept
 }
 
-// Next returns the current recommendation, what to do about a server that is ill, or why there is no recommendation.
+// Next returns the current recommendation, what to do about an ill server, or why there is no recommendation.
 func (r Run) Next() string {
 	switch a := r.Advice; {
 	case !r.Attached:

@@ -56,7 +56,7 @@ func DeltaRows(d *effect.Delta, predictions []engine.Prediction) []DeltaRow {
 	return list
 }
 
-// unresolved stands for an interval that is too wide to tell a change.
+// unresolved replaces an interval that is too wide to show a change.
 const unresolved = "unresolved"
 
 // interval returns the 95 % interval of a quantity, or that it is unresolved; "" if there is no basis.
