@@ -17,7 +17,7 @@ import (
 const maxConfig = 4 << 20
 
 // ParseModelConfig returns the model that a Hugging Face config.json describes, without ID:
-// dimensions, experts, the cache of each layer, and the type of the published weights. Of a
+// dimensions, experts, the cache of each layer, and the type of the published weights. For a
 // multi-modal model it reads the text model (text_config) and estimates the encoder. Parameters
 // are counted from the dimensions; they are 0 if the architecture is not known well enough
 // (state-space layers, per-layer embeddings). Errors name the field.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Engine is an inference server that rooftop reads and changes: what it calls itself and the settings
+// Engine is an inference server that rooftop reads and changes: its name and its names for the settings
 // that engines share, and its arguments and metrics by release. The settings are named as vLLM's arguments
 // ("max_num_seqs"), whatever the engine calls them.
 type Engine struct {
@@ -45,7 +45,7 @@ type StaleGauges struct {
 	Pool   bool          `yaml:"pool"`    // the usage of the pool is exact, and newer than such a gauge
 }
 
-// Word is a phrase of rooftop's sentences and what this engine's say in its place.
+// Word is a phrase of rooftop's sentences and its replacement for this engine.
 type Word struct {
 	From string `yaml:"from"`
 	To   string `yaml:"to"`
@@ -90,7 +90,7 @@ func EngineOf(id string) *Engine {
 	return engines()[0]
 }
 
-// Argument returns what the engine calls a setting ("max_num_seqs"); ok is false if it has no such
+// Argument returns the engine's name for a setting ("max_num_seqs"); ok is false if it has no such
 // argument. An inverted argument turns the setting off.
 func (g *Engine) Argument(setting string) (name string, inverted, ok bool) {
 	if g.ID == VLLM {

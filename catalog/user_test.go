@@ -144,7 +144,7 @@ func TestCheck(t *testing.T) {
 			`f.yaml:3: name: "a" is already in line 2`}},
 		{"vendor", "gpus:\n  - {name: A, vendor: NVIDIA Corp, mem_bandwidth_gb_s: 1}\n", []string{
 			`f.yaml:2: vendor: must be one of nvidia, amd, intel, cpu, other, not "NVIDIA Corp"`}},
-		{"names that are no text", "gpus:\n  - name: 4090\n    vendor: true\n    mem_bandwidth_gb_s: 1\n    aliases: [x, 1]\n    arch:\n    source: ' '\n", []string{
+		{"names that are not text", "gpus:\n  - name: 4090\n    vendor: true\n    mem_bandwidth_gb_s: 1\n    aliases: [x, 1]\n    arch:\n    source: ' '\n", []string{
 			"f.yaml:2: name: must be text (in quotes)", "f.yaml:3: vendor: must be text (in quotes)", "f.yaml:5: aliases: must be text (in quotes)",
 			"f.yaml:6: arch: has no value", "f.yaml:7: source: is empty"}},
 		{"escape codes", "gpus:\n  - {name: \"A\\e[2J\", vendor: cpu, mem_bandwidth_gb_s: 1}\n", []string{"f.yaml:2: name: has control characters"}},

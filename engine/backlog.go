@@ -99,7 +99,7 @@ func (r *Run) estimateOffered() (o roofline.Offered) {
 }
 
 // rampUpLength returns the number of initial values that belong to a load that is still
-// ramping up, such as after a restart: clients that arrive one after the other are no
+// ramping up, such as after a restart: clients that arrive one after the other are not a
 // trend. It minimizes the standard error of the mean of the remaining values (MSER: White,
 // Simulation 69, 1997), and is at most half of them.
 func rampUpLength(in []float64) (cut int) {

@@ -96,7 +96,7 @@ func SettingChange(g *catalog.Engine, setting, from, to string) (c Change, ok bo
 	return Change{Flag: FlagName(name), From: from, To: to}, ok
 }
 
-// Sets reports whether the change is of a setting that vLLM's flag sets ("--max-num-seqs").
+// Sets reports whether the change affects the setting that vLLM's flag sets ("--max-num-seqs").
 func (c Change) Sets(flag string) bool { return c.Canonical().Flag == flag }
 
 // Canonical returns the change of an engine's flag as the change of vLLM's flag for the same setting.

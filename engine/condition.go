@@ -21,7 +21,7 @@ type Condition struct {
 	// Doubt states why a server that looks hung may be idle with a stale running gauge; "" if
 	// it cannot be.
 	Doubt string
-	// Ended are the requests that decided, of a server that is Failing.
+	// Ended are the requests that show that a server is Failing.
 	Ended Endings
 }
 
@@ -94,7 +94,7 @@ const (
 	// KVInUse is the share of a pool of unknown size from which requests hold it.
 	KVInUse     = 0.03
 	kvEmpty     = 1e-6 // share of the pool below which no request holds any of it
-	idleGPUUtil = 0.05 // share of time that the busiest GPU works, below
+	idleGPUUtil = 0.05 // share of time in which the busiest GPU works, below
 )
 
 // HungAfter returns the time without progress from which on an engine with steps of at most
@@ -197,8 +197,8 @@ func ConditionAtEnd(windows []Window, f *Facts, length time.Duration) Condition 
 	return ConditionOf(&windows[last], f)
 }
 
-// Silence returns what is to be said of a server, or a rank of it, that makes no progress for longer than its
-// steps take, and not yet for as long as makes it hung; "" otherwise.
+// Silence returns a remark on a server, or a rank of it, that makes no progress for longer than its
+// steps take, but not yet for long enough to count as hung; "" otherwise.
 func Silence(w *Window, f *Facts) string {
 	if w.Asleep || w.Polls == 0 {
 		return ""

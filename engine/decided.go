@@ -42,8 +42,8 @@ func (c *Check) short() float64 {
 	return math.Abs(c.Figure.V - c.Limit.V)
 }
 
-// reason returns the reason of most windows, those with load before all others, in a sentence that says of which
-// window its figure is. It is "" without a check.
+// reason returns the reason of most windows, those with load before all others, in a sentence that names the
+// window of its figure. It is "" without a check.
 func (d decisions) reason() string {
 	if len(d) == 0 {
 		return ""

@@ -313,7 +313,7 @@ func TestRequestNotes(t *testing.T) {
 	}
 }
 
-// A mean end to end that is below the mean time to first token is of other requests, and says so.
+// A mean end-to-end time below the mean time to first token covers other requests, and says so.
 func TestAMeanOfThoseThatEnded(t *testing.T) {
 	for _, c := range []struct {
 		e2e, ttft float64

@@ -62,7 +62,7 @@ func (q Quantity) Scope() string {
 	return ""
 }
 
-// Lifetime reports whether the value is of the time since the server started, not of the run.
+// Lifetime reports whether the value covers the time since the server started, not the run.
 func (q Quantity) Lifetime() bool { return strings.HasPrefix(q.Note, sinceStart) }
 
 // Finite returns q, or an absent quantity with a reason if its value is not finite.
@@ -160,7 +160,7 @@ type Diagnosis struct {
 	// Doubt states what an outcome without a recommendation leaves open: why nothing could be
 	// judged, or what "healthy" does not cover. "" if nothing.
 	Doubt string
-	// Overload says that requests queue, and why, where no change of this server is known to help; "" otherwise. The
+	// Overload says that requests queue, and why, if no change of this server is known to help; "" otherwise. The
 	// outcome is healthy then: there is nothing to change.
 	Overload string
 	GPUs     []GPUSummary

@@ -87,14 +87,14 @@ func headroom(r *Run, load bool, objectives []verdict.Objective) Headroom {
 }
 
 // boundBy lowers a headroom to where an objective breaks, if that is at fewer running requests of a rank than most. why
-// says what is not known of its latency.
+// says what is unknown about its latency.
 func (h *Headroom) boundBy(r *Run, o *verdict.Objective, most float64) (why string) {
 	now := latencyOf(&r.Agg, o)
 	switch {
 	case !now.Mid.OK:
 		return o.Name + " was not measured"
 	case (o.Metric == verdict.MetricTTFT || o.Metric == verdict.MetricE2E) && !r.Perf.At(most).TTFT.Mid.OK:
-		return "how the time to first token grows with load is not known, without the time in the queue"
+		return "the growth of the time to first token with load is not known without the time in the queue"
 	}
 	b := objectiveBound{run: r, objective: o, most: most, first: min(1, r.Agg.Mean(HistTTFT).Div(r.Agg.Mean(HistE2E)).Or(0))}
 	low, mid, high := func(g roofline.Range) float64 { return g.Low.V }, func(g roofline.Range) float64 { return g.Mid.V }, func(g roofline.Range) float64 { return g.High.V }

@@ -132,7 +132,7 @@ func (d *Diagnosis) unexplainedQueue(a *Aggregate) string {
 	}
 	part := figure.PercentSign(share.V) + " of the requests wait"
 	if slots := d.Finding(ConcurrencySaturation); slots != nil && slots.State == NotEvaluable {
-		return part + ", and whether the slots are the limit is unknown: " + slots.Reason
+		return part + ", and it is unknown whether the slots are the limit: " + slots.Reason
 	}
 	var few *Finding // fired in too few windows to be significant
 	for i := range d.Findings {

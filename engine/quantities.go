@@ -207,7 +207,7 @@ func (a *Aggregate) preemptionLost() (stat.Opt, string) {
 	}
 	lost := decode.V - (out.V-1)*steps.V
 	if lost < 0 {
-		return stat.None, "too small to distinguish from noise"
+		return stat.None, "too small to tell from noise"
 	}
 	return stat.Some(lost), ""
 }

@@ -103,7 +103,7 @@ type Run struct {
 	Ceiling  *Ceiling
 	// Condition is the server's condition at the end of the run.
 	Condition Condition
-	// HungBefore is how long, at least, the engine, or a rank of it, was hung in the run before it went on.
+	// HungBefore is how long, at least, the engine, or a rank of it, was hung in the run before it continued.
 	HungBefore time.Duration
 	// Offered is the arrival pattern of requests.
 	Offered roofline.Offered

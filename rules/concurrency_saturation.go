@@ -24,7 +24,7 @@ const (
 	slotBlindConfidence = 0.60 // one or both absent
 
 	// slotInferredConfidence is the confidence, at most, if the slots are inferred (inferSlots): the lower
-	// 95 % bound of their being right, where they were in 9 of 9 recordings whose launch says them.
+	// 95 % bound of the chance that they are right; they were in 9 of 9 recordings whose launch states them.
 	slotInferredConfidence = 0.70
 )
 

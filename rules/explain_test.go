@@ -12,7 +12,7 @@ func TestEveryRuleIsExplained(t *testing.T) {
 	for i, r := range All() {
 		e := explained[i]
 		if e.ID != r.ID || e.Rule != r.Code || e.Title != r.Title || e.Group != r.Group || e.Impact != r.Impact {
-			t.Errorf("%s: the explanation is of another rule: %+v", r.ID, e)
+			t.Errorf("%s: the explanation belongs to another rule: %+v", r.ID, e)
 		}
 		for part, n := range map[string]int{
 			"condition": len(e.Condition), "thresholds": len(e.Thresholds), "formula": len(e.Formula), "gate": len(e.Gate),

@@ -60,7 +60,7 @@ var kvPressure = definition{engine.Rule{
 	Remedy: append(moreKVRemedies(),
 		"fewer slots, as many as the pool fits: a latency fix, recommended only if no more KV memory is available and requests are preempted",
 		"not a lower --max-model-len: V1 allocates blocks on demand, so it frees nothing",
-		fmt.Sprintf("nothing, if preempted requests compute less than %s of what prompts do again, and no gain is predicted: by the model, or because prompts take %s of the engine's time", figure.PercentSign(againSmall), figure.PercentSign(promptsSaturate))),
+		fmt.Sprintf("nothing, if preempted requests compute again less than %s of what prompts compute, and no gain is predicted: by the model, or because prompts take %s of the engine's time", figure.PercentSign(againSmall), figure.PercentSign(promptsSaturate))),
 	Limits: []string{"usage counts unreferenced cached blocks as free: low usage does not mean an empty cache"},
 }}
 

@@ -244,7 +244,7 @@ func fullClocks(r *engine.Run, most float64) gain {
 	})
 	g.Throughput = steps.Map(func(o stat.Opt) stat.Opt { return stat.Some(served(r, o.V) - 1) })
 	if o := r.Offered; !o.Demand.OK && !o.Thinking.OK {
-		g.Throughput.Low = stat.Some(0) // arrivals of their own rate may ask for no more
+		g.Throughput.Low = stat.Some(0) // independent arrivals may not ask for more
 	}
 	g.ITL = steps.Map(func(o stat.Opt) stat.Opt { return o.Plus(stat.Some(-1)) }).Inverse()
 	return g

@@ -60,7 +60,7 @@ var tokenBudget = definition{engine.Rule{
 		{"variation of the prompt rate (confidence)", "<=", budgetFlat, "ratio", fromJudgement},
 	},
 	Formula: []string{
-		"launch unknown: tokens of a step = tokens computed per second x mean inter-token latency; steps are full if prompts are always being computed, each over several steps; unknown if requests run one at a time, because no inter-token latency then has a prompt in it; they are not where one step has more than twice as many tokens and one prompt",
+		"launch unknown: tokens of a step = tokens computed per second x mean inter-token latency; steps are full if prompts are always being computed, each over several steps; unknown if requests run one at a time, because no inter-token latency then has a prompt in it; they are not full if one step has more than twice as many tokens and one prompt",
 		fmt.Sprintf("budget = the next power of two in which steps are at most %s full once the waiting requests run too, each with as many tokens per step as now; at least twice the current one and %d, because steps below that also waste part of the matrix units; at most %d, or %d if that is reached already",
 			figure.PercentSign(budgetFull), budgetUsual, budgetAdvised, budgetMax),
 		"one prompt is being computed: a window completes no prompt, and the pool fills by twice the generated tokens and a quarter of a step or more; its length is at least that of the longest prompt, or the tokens of the largest step less the budget",
@@ -310,7 +310,7 @@ func concludeLongPrompt(r *engine.Run, p pool, f *engine.Finding) {
 			waiting+" waited meanwhile, although slots and KV blocks were free, and no prompt was completed"))
 	addKnownEvidence(f, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+figure.PercentSign(p.usage.V)+" full"))
 	const flag = "--long-prefill-token-threshold"
-	when := ", also where it is alone"
+	when := ", even when it runs alone"
 	if v := r.Facts.EngineVersion; v.Known && !engine.OlderThan(v.Value, "0.32") {
 		when = " while others run or wait" // vllm/v1/core/sched/scheduler.py: no threshold for the only request
 	}

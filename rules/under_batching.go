@@ -55,11 +55,11 @@ var underBatching = definition{engine.Rule{
 	Remedy: []string{
 		"raise client concurrency: no server flag helps",
 		"not recommended if the physical model finds the GPU already full at this batch, or if the KV pool fits no more",
-		fmt.Sprintf("not recommended, without a model, if a request's own prompt takes %s of its time in the engine or more: on a CPU, or with %d tokens to compute, prompts are computed one after the other", figure.PercentSign(ownPrefill), ridgeMost),
+		fmt.Sprintf("not recommended, without a model, if a request's own prompt takes %s of its time in the engine or more: on a CPU, or with %d tokens to compute, prompts are computed one at a time", figure.PercentSign(ownPrefill), ridgeMost),
 	},
 	Limits: []string{
 		"needs, for the condition of PROFILE, the prefill histogram",
-		"does not fire where, by Little's law, the limit is reached over all windows in which requests ran: they may come together",
+		"does not fire if, by Little's law, the limit is reached over all windows in which requests ran: the requests may come together",
 		"suppressed by front-end: if the API server is the limit, few requests run as a consequence",
 		"suppressed by low-prefix-reuse while prefix caching is off and turning it on is the advice",
 	},
@@ -294,7 +294,7 @@ func moreClients(r *engine.Run, p *pool, room float64, bound string, full bool) 
 	computeBound := r.Facts.OnCPU() || prompt.Or(0)*(1-r.Agg.HitRate.Or(0)) >= ridgeMost
 	switch own := r.Agg.PrefillShare; {
 	case r.Perf == nil && computeBound && own.Or(0) >= ownPrefill:
-		fix.Withheld = fmt.Sprintf("a request's own prompt takes %s of its time in the engine: requests at once compute their prompts one after the other", figure.PercentSign(own.V))
+		fix.Withheld = fmt.Sprintf("a request's own prompt takes %s of its time in the engine: concurrent requests compute their prompts one at a time", figure.PercentSign(own.V))
 	case g.worthless():
 		fix.Withheld = g.because(fmt.Sprintf("the GPU is full although slots are free: the physical model predicts %s with %s at once",
 			g.predictedThroughput(), figure.Counted(to, "request")))

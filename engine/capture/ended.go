@@ -21,7 +21,7 @@ type ending struct {
 	at      time.Duration // of the first sample in which it is dead or gone
 }
 
-// endings warns if a part of the server ended during the run, because later measurements are of a
+// endings warns if a part of the server ended during the run, because later measurements describe a
 // different server.
 func endings(c *Capture) []Warning {
 	ends := c.Tree.ends()

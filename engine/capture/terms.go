@@ -49,7 +49,7 @@ func Terms() []engine.Term {
 		"The ceiling beside the measured rate holds for this batch: with one request at a time no server comes near the limit of its GPU.",
 		"Next: use --concurrency N for a larger batch.")
 	add("sizing", []string{OverProvisioned, PartlyUsed, Earned},
-		fmt.Sprintf("The larger of two shares counts: that of its power and that of its memory bandwidth that the GPU used. %s: below %s. %s: from %s. %s: between.",
+		fmt.Sprintf("The larger of two used shares counts: of the GPU's power, and of its memory bandwidth. %s: below %s. %s: from %s. %s: between.",
 			OverProvisioned, figure.PercentSign(loafing), Earned, figure.PercentSign(earning), PartlyUsed),
 		"It holds for this load: a card that is idle with one request may be well used with thirty.",
 		"Next: use the --concurrency of production; otherwise consider one of the smaller cards listed. They hold the model and this batch, and cost less per token (est).",

@@ -33,7 +33,7 @@ func served(n, warmUp int, rate float64) verdict.Incarnation {
 	return out
 }
 
-// TestAllRowsAreOfTheJudgedSlices judges a change with a warm-up. The diagnoses, which are of all that was
+// TestAllRowsAreOfTheJudgedSlices judges a change with a warm-up. The diagnoses, which cover all that was
 // measured, differ from the judged slices in every quantity.
 func TestAllRowsAreOfTheJudgedSlices(t *testing.T) {
 	side := func(start verdict.Incarnation) *verdict.Side {
@@ -62,7 +62,7 @@ func TestAllRowsAreOfTheJudgedSlices(t *testing.T) {
 	for _, m := range d.MeasuredMetrics() {
 		got[m.Name] = m
 		if b, a := m.Before.Value, m.After.Value; b.V == 77 || a.V == 77 || m.Before.AtLeast {
-			t.Errorf("%s is of the whole measurement: %+v", m.Name, m)
+			t.Errorf("%s covers the whole measurement: %+v", m.Name, m)
 		} else if change := Relative(b, a); change.OK != m.Change.OK || math.Abs(change.V-m.Change.V) > 1e-9 {
 			t.Errorf("%s: %v → %v beside %v", m.Name, b, a, m.Change)
 		}

@@ -68,7 +68,7 @@ func (p Verdict) goalQuantity() string {
 }
 
 // judged replaces the values of a quantity by those of the judged slices, because the diagnoses cover other
-// periods, such as the warm-up. A value that was not read there is absent, and one that a diagnosis withholds stays withheld.
+// periods, such as the warm-up. A value that was not read there is absent, and one that a diagnosis withholds stays so.
 func (p Verdict) judged(d MetricDelta) MetricDelta {
 	listed, _ := p.listed(d.Name)
 	for i, q := range [...]*engine.Quantity{&d.Before, &d.After} {
@@ -88,7 +88,7 @@ func (p Verdict) judged(d MetricDelta) MetricDelta {
 }
 
 // MeasuredMetrics returns the quantities before and after the change: those of the judged slices if there is
-// a verdict, so that all are of the same period.
+// a verdict, so that all cover the same period.
 func (d *Delta) MeasuredMetrics() []MetricDelta {
 	p, ok := VerdictOf(d)
 	if !ok {

@@ -156,7 +156,7 @@ func (r *resolver) parallel() {
 	if n := r.in.PodGPUs; n > 0 && !r.launched() && f.TensorParallel.Source == engine.FromDefault && f.PipelineParallel.Source == engine.FromDefault && n%ranks == 0 {
 		f.TensorParallel = engine.Know(n/ranks, engine.FromDerived, fmt.Sprintf("GPUs of the server's pod: %d", n))
 	}
-	f.GPUsFree = engine.Fact[int]{Note: "which other GPUs of its machine are idle is not known"}
+	f.GPUsFree = engine.Fact[int]{Note: "it is not known which other GPUs of its machine are idle"}
 	if n := r.in.FreeGPUs; n != nil {
 		f.GPUsFree = engine.Know(*n, engine.FromGPU, "")
 	}
@@ -212,7 +212,7 @@ func (r *resolver) perRank(fact engine.Fact[int]) engine.Fact[int] {
 	return fact
 }
 
-// withholdGPU leaves a GPU that the user did not name with its name alone where the tensor parallelism is only assumed: a
+// withholdGPU leaves a GPU that the user did not name with its name alone if the tensor parallelism is only assumed: a
 // ceiling and a price of one GPU would be those of another server. Defaults of the scheduler depend on the kind of GPU,
 // and not on their number.
 func (r *resolver) withholdGPU() {
@@ -220,13 +220,13 @@ func (r *resolver) withholdGPU() {
 	if !f.GPUKnown || f.GPUName.Source != engine.FromConfig || f.TensorParallel.Source != engine.FromDefault || r.launched() {
 		return
 	}
-	const why = "how many of these GPUs the server uses is not known: give --tensor-parallel-size"
+	const why = "the number of these GPUs that the server uses is not known: give --tensor-parallel-size"
 	f.GPU, f.GPUKnown = catalog.GPU{}, false
 	f.GPUName.Note += "; " + why + ", --gpu is not needed"
 	f.GPUCount = engine.Fact[int]{Note: why}
 }
 
-// money resolves the price. A price given by the person is for the whole server. A catalog price is an
+// money resolves the price. A price given by the user is for the whole server. A catalog price is an
 // estimate: per GPU, times the GPUs used.
 func (r *resolver) money() {
 	f := &r.f

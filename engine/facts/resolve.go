@@ -83,8 +83,8 @@ type Inputs struct {
 	// ModelConfigFrom is the source of config.json: a flag or a file.
 	ModelConfigFrom engine.Source
 	ModelConfigNote string
-	// Made are changes by this run to an unreadable launch. They take precedence over what a
-	// person gave and over defaults, because they are newer.
+	// Made are changes by this run to an unreadable launch. They take precedence over what the
+	// user gave and over defaults, because they are newer.
 	Made    []engine.Change  `json:"-"`
 	Catalog *catalog.Catalog `json:"-"`
 	Spot    bool             // use spot prices
@@ -227,7 +227,7 @@ func given[T comparable](flag, env T) (T, engine.Source) {
 }
 
 // override gives a value from the user precedence over the discovered one, and reports a
-// contradiction. It ignores the person's value for arguments that this run changed.
+// contradiction. It ignores the user's value for arguments that this run changed.
 func override[T comparable](r *resolver, name string, fact engine.Fact[T], flag, env T) engine.Fact[T] {
 	var zero T
 	said, from := given(flag, env)

@@ -232,7 +232,7 @@ func TestGPUsByALabelNeedTheirNumber(t *testing.T) {
 		p.Ranks = slices.Repeat(p.Ranks, ranks)
 		return p
 	}
-	const unknown = "how many of these GPUs the server uses is not known"
+	const unknown = "the number of these GPUs that the server uses is not known"
 	for _, c := range []struct {
 		name     string
 		in       Inputs
@@ -273,7 +273,7 @@ func TestGPUsByALabelNeedTheirNumber(t *testing.T) {
 	}
 	f := Resolve(Inputs{NodeGPU: "NVIDIA H100 80GB HBM3", Flags: Given{CostPerHour: stat.Some(10)}})
 	if f.CostPerHour.Value != 10 || f.GPUKnown {
-		t.Errorf("price %+v, catalog %v: want the person's price, and no ceiling", f.CostPerHour, f.GPUKnown)
+		t.Errorf("price %+v, catalog %v: want the user's price, and no ceiling", f.CostPerHour, f.GPUKnown)
 	}
 }
 

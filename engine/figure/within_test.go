@@ -29,7 +29,7 @@ func splitUnit(text string) (number, unit string) {
 	return text, ""
 }
 
-// TestValueBesideItsLimit checks that rounding never contradicts what is said of a value and its limit.
+// TestValueBesideItsLimit checks that rounding never contradicts the text about a value and its limit.
 func TestValueBesideItsLimit(t *testing.T) {
 	for _, c := range []struct {
 		v, resolution, limit float64

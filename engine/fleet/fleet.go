@@ -83,7 +83,7 @@ func (s *Server) Changes() bool {
 	return s.Recommendation != nil && s.Recommendation.Kind == engine.KindFlag
 }
 
-// urgency orders the states of servers: the ill first, then those that may be, then those with a change to
+// urgency orders the states of servers: the ill first, then the possibly ill, then those with a change to
 // make.
 func (s *Server) urgency() int {
 	switch {
@@ -114,7 +114,7 @@ func Rank(list []Server) {
 	})
 }
 
-// FindingID names what a group of servers has wrong as a whole.
+// FindingID names a problem of a group of servers as a whole.
 type FindingID string
 
 // Findings of a group.
@@ -124,7 +124,7 @@ const (
 	UnevenSettings FindingID = "uneven-settings" // servers of one model are started differently
 )
 
-// Finding is what a group of servers of one model has wrong as a whole.
+// Finding is a problem of a group of servers of one model as a whole.
 type Finding struct {
 	ID    FindingID `json:"id"`
 	Model string    `json:"model"`

@@ -5,7 +5,7 @@ import "github.com/rooftop-dev/rooftop/engine/stat"
 // By is what servers are grouped by.
 type By uint8
 
-// What servers are grouped by.
+// Groupings of servers.
 const (
 	ByModel By = iota
 	ByDeployment
@@ -46,7 +46,7 @@ func Groups(list []Server, by By) []Group {
 	return out
 }
 
-// Count returns how many servers of a list something is true of.
+// Count returns the number of servers of a list that meet a condition.
 func Count(list []Server, is func(*Server) bool) int {
 	n := 0
 	for i := range list {

@@ -321,7 +321,7 @@ func ServerSections(s *Server) []page.Section {
 }
 
 // Counts returns how many servers there are, and how many are ill, not read, and to be changed; each with its
-// tone. What is zero is left out.
+// tone. Zero counts are left out.
 func Counts(list []Server) page.Text {
 	text := page.Toned(page.Strong, figure.Counted(len(list), "server"))
 	for _, c := range []struct {

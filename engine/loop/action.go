@@ -106,8 +106,8 @@ type Event struct {
 	Condition engine.Condition
 	Diagnosis *engine.Diagnosis
 	Advice    *engine.Recommendation
-	// Preliminary is why the advice of a recommendation event does not stand yet, as in a
-	// snapshot; "" if it does.
+	// Preliminary is why the advice of a recommendation event is not final yet, as in a
+	// snapshot; "" if it is.
 	Preliminary string
 	Change      engine.Change
 	Delta       *effect.Delta

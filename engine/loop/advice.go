@@ -26,7 +26,7 @@ type advisor struct {
 	skipped     []attempt
 	pending     string // key of another recommendation, shown by one stretch so far
 	announced   string // key of the last announced recommendation
-	preliminary string // why the announced recommendation is preliminary, "" if it stands
+	preliminary string // why the announced recommendation is preliminary, "" if it is final
 	command     string // launch command from which the current recommendation was written
 }
 
@@ -261,7 +261,7 @@ func (a *advisor) reconsider(d *engine.Diagnosis) {
 	case was == is:
 		a.judgement, a.pending = j, "" // update the figures
 		if r != nil && a.preliminary != "" && a.baseline.preliminary() == "" {
-			a.announce(r) // it stands now
+			a.announce(r) // it is final now
 		}
 	case was == "" || a.pending == "="+is || a.preliminary != "":
 		a.advise(j)

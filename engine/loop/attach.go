@@ -9,7 +9,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 )
 
-// server is what is known of the server. The connection updates it.
+// server holds what is known about the server. The connection updates it.
 type server struct {
 	Attached
 	found    bool // at least once

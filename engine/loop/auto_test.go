@@ -510,8 +510,7 @@ func TestASmallGainNeedsANarrowBaseline(t *testing.T) {
 	t.Logf("applied after %v with a small gain predicted, after %v with a large one", small, r.now)
 }
 
-// TestRestartsOfAKeptServerAreCounted has a kept server exit repeatedly, each time restarted by a
-// person.
+// TestASideIsBounded restarts a kept server repeatedly with the same settings, and then judges a change.
 func TestASideIsBounded(t *testing.T) {
 	r := ready(t, "--max-num-seqs 32", quiet)
 	for i := range 6 {

@@ -114,8 +114,8 @@ func (p *autopilot) limitReached() string {
 	return p.budget.exhaustedLimit()
 }
 
-// baselineTooUncertain reports whether the baseline is too uncertain for the predicted gain, or
-// where r is nil to end with what it says, and records since when.
+// baselineTooUncertain reports whether the baseline is too uncertain for the predicted gain or, if r
+// is nil, to end with its conclusion, and records since when.
 func (p *autopilot) baselineTooUncertain(r *engine.Recommendation) bool {
 	switch why, _ := p.baseline.lacking(r); {
 	case p.changeInPlace(), why == "":

@@ -121,7 +121,7 @@ func (b *baselines) renew() {
 	}
 	r.from = part[len(part)-1].Index + 1
 	if slices.ContainsFunc(part, func(w engine.Window) bool { return hangs(&w) }) {
-		return // a stalled server teaches nothing
+		return // a stalled server shows nothing
 	}
 	d, more := b.diagnose(part), effect.Slices(part)
 	data, isFar := &b.measured, b.isFar(d, more)
@@ -298,7 +298,7 @@ func (b *baselines) outlook(r *engine.Recommendation) string {
 }
 
 // mostTold is the largest change, as a ratio, that is named as the least one distinguished from noise: above,
-// the noise of a short baseline says little of that of a whole one.
+// the noise of a short baseline says little about that of a whole one.
 const mostTold = 1.0
 
 // judging completes a verdict plan with the settings of this run.
@@ -308,8 +308,8 @@ func (b *baselines) judging(touch verdict.Touch, p verdict.Plan) verdict.Plan {
 	return p
 }
 
-// lacking returns why the kept configuration must be measured for longer to resolve the predicted gain, or
-// where r is nil to be left as it is, as the end of a sentence, and for how long at most under load; "" if it
+// lacking returns why the kept configuration must be measured for longer to resolve the predicted gain or,
+// if r is nil, to be left as it is, as the end of a sentence, and for how long at most under load; "" if it
 // was measured well enough. An uncertainty of a sixth of the gain is the best that a verdict reaches, and half
 // the precision suffices for any.
 func (b *baselines) lacking(r *engine.Recommendation) (why string, most time.Duration) {
@@ -461,7 +461,7 @@ func (b *baselines) baselineDone(windows []engine.Window) {
 	b.trials.toWaiting()
 }
 
-// announceMeasurement reports a measurement. when is "", or why it is not of now, as in " before the server went
+// announceMeasurement reports a measurement. when is "", or why it is not current, as in " before the server went
 // away"; then its diagnosis is not reported if it is that all was well.
 func (b *baselines) announceMeasurement(d *engine.Diagnosis, when string) {
 	n := b.iteration()
@@ -532,7 +532,7 @@ func poolFilling(windows []engine.Window) bool {
 	return slope > 0 && !hasNoTrend(usage, fillingLeast)
 }
 
-// preliminary returns why the recommendation does not stand yet, as the end of a sentence; "" if it does.
+// preliminary returns why the recommendation is not final yet, as the end of a sentence; "" if it is.
 // A baseline that was measured for as long as any is complete.
 func (b *baselines) preliminary() string {
 	switch {
@@ -586,7 +586,7 @@ func (b *baselines) salvageBaseline(was Phase) {
 	if j := b.advisor.judge(d); j.advice != nil || !allWell(d) {
 		b.advisor.advise(j)
 	} else {
-		b.advisor.judgement = j // not announced: it is not of now
+		b.advisor.judgement = j // not announced: it is not current
 	}
 }
 

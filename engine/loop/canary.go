@@ -40,7 +40,7 @@ type canary struct {
 	better  bool           // the verdict on it
 	failure string         // why there is no verdict on it, or ""
 	failed  bool           // the canary itself failed with the change
-	// restarted is set once the server that is attached to was restarted meanwhile, as next and kind say.
+	// restarted is set once the attached server was restarted meanwhile; next and kind describe the restart.
 	restarted bool
 	next      configuration
 	kind      restartKind
@@ -130,7 +130,7 @@ func (c *canaries) sampled(in CanarySampled) {
 		which = "a server beside the canary"
 	}
 	switch ill := engine.ConditionOf(w, &c.server.facts); {
-	case ill.Ill(), in.Server == 0 && ill.State != "": // what is on trial gets no benefit of a doubt
+	case ill.Ill(), in.Server == 0 && ill.State != "": // a change on trial gets no benefit of the doubt
 		c.failed = in.Server == 0
 		c.fail(which + " cannot be compared: " + ill.String())
 	case in.Server == 0:
@@ -211,8 +211,8 @@ func (c *canaries) look() {
 	}
 }
 
-// judge ends the measurement of a canary with a verdict. That on one which is better is only noted: the
-// verdict on the change follows when it is made to all.
+// judge ends the measurement of a canary with a verdict. If the canary is better, the verdict is only
+// noted: that on the change follows when it is made to all.
 func (c *canaries) judge(r *verdict.Result) {
 	c.better = r.Direction == verdict.Better
 	beside := "as a canary beside " + c.others() + ": " + r.Reason
@@ -258,7 +258,7 @@ func (c *canaries) ended(in CanaryEnded) {
 		c.auto.failure = cmp.Or(c.auto.failure, why)
 		c.advisor.rememberTried()
 		c.resume()
-	case !judged: // it says nothing of the change
+	case !judged: // it says nothing about the change
 		c.emit(LevelWarn, Event{Kind: EventError, Iteration: c.iteration(), Text: why})
 		c.alterLatest(func(it *Iteration) { it.Delta = &effect.Delta{Direction: verdict.Inconclusive, Reason: why} })
 		c.trials.endIteration(IterationReverted)

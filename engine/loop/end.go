@@ -105,7 +105,7 @@ func (e *ending) currentReason() (reason string, code int) {
 }
 
 // goneCode returns the exit code of a run whose server does not answer. If it did not come up with a change
-// or a revert by rooftop, it is not as it was meant to be.
+// or a revert by rooftop, it does not run as intended.
 func (e *ending) goneCode() int {
 	if e.applying.failed {
 		return exitError

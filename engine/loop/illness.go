@@ -64,7 +64,7 @@ func (l *Loop) condition() engine.Condition {
 	}
 }
 
-// silence returns what is to be said of a server that may hang, or "".
+// silence returns a remark on a server that may be hung, or "".
 func (l *Loop) silence() string {
 	n := len(l.current.windows)
 	if n == 0 || l.phase == PhaseAttach || l.phase == PhaseApplying || l.phase == PhaseDown || l.phase == PhaseDone {
@@ -127,7 +127,7 @@ func (p *autopilot) unlessRecovers() string {
 }
 
 // checkIll does for a server that answers but is ill what checkDown does for one that does not
-// answer. It reports whether the server is ill. A change on trial gets no benefit of a doubt.
+// answer. It reports whether the server is ill. A change on trial gets no benefit of the doubt.
 func (p *autopilot) checkIll() bool {
 	c := p.current.condition
 	if p.phase == PhaseDown || p.phase == PhaseApplying || p.phase == PhaseReverting || !c.Ill() && !(c.State != "" && p.canRevertTrial()) {

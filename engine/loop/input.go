@@ -35,7 +35,7 @@ type Attached struct {
 type AttachFailed struct {
 	Why      string
 	Starting bool `json:",omitempty"` // a process of the server runs but does not listen yet
-	WayCut   bool `json:",omitempty"` // what leads to the server does not answer, which says nothing of the server
+	WayCut   bool `json:",omitempty"` // what leads to the server does not answer, which says nothing about the server
 }
 
 // Sampled delivers one tick of collection.
@@ -96,7 +96,7 @@ type CanarySampled struct {
 // The canary is gone, unless Left is set.
 type CanaryEnded struct {
 	Err    string // why it ended, "" if EndCanary asked for it
-	Failed bool   // the canary itself does not serve with its change; otherwise Err says nothing of the change
+	Failed bool   // the canary itself does not serve with its change; otherwise Err says nothing about the change
 	Left   bool   // it could not be removed, and Err says why
 }
 

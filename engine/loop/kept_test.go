@@ -95,7 +95,7 @@ func TestResolveTakesWhatWasMade(t *testing.T) {
 	}
 	in.Launch = map[string]facts.Setting{"max_num_seqs": {Value: "32", Source: engine.FromCmdline}}
 	if f := facts.Resolve(in); f.MaxNumSeqs.Value != 16 {
-		t.Errorf("%+v: want what the person said of a launch that is known", f.MaxNumSeqs)
+		t.Errorf("%+v: want the user's value for a known launch", f.MaxNumSeqs)
 	}
 }
 

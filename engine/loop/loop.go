@@ -86,7 +86,7 @@ type Plan struct {
 	Rules   []engine.Rule `json:"-"`
 	// Measure is the duration of one measurement, at least four windows.
 	Measure time.Duration `json:"measure"`
-	// Watch names what is searched for while no server answers, such as "http://localhost:8000".
+	// Watch names the server that rooftop looks for while no server answers, such as "http://localhost:8000".
 	Watch string `json:"watch"`
 	// CanApply states whether rooftop can change this server; CannotApply is a sentence on why
 	// not. The loop then waits for the engineer to restart it.

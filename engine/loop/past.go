@@ -10,7 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// Measurement is a measurement of the past with what its diagnosis rests on.
+// Measurement is a measurement of the past with the basis of its diagnosis.
 type Measurement struct {
 	Name string // its file, or its range of time
 	engine.Diagnosis

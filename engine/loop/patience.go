@@ -19,8 +19,8 @@ const (
 	idleAnnounced = 10 * time.Second // the same, before it is announced
 )
 
-// checkPatience ends waits that exceeded their time limit. While the autopilot is paused nothing ends: what
-// then is due is done when it is resumed.
+// checkPatience ends waits that exceeded their time limit. While the autopilot is paused, nothing ends: actions
+// that become due are done when it is resumed.
 func (p *autopilot) checkPatience() {
 	if !p.plan.Auto || p.paused || p.held {
 		return
@@ -67,7 +67,7 @@ func (p *autopilot) checkDown(waited time.Duration) {
 	}
 }
 
-// problems returns what is known of a server that does not answer: how its processes exited, or why it cannot be
+// problems returns what is known about a server that does not answer: how its processes exited, or why it cannot be
 // reached.
 func (p *autopilot) problems() string {
 	why := p.conn.attachWhy

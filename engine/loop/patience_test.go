@@ -267,7 +267,7 @@ func TestWhatIsInPlaceIsSaid(t *testing.T) {
 	}
 }
 
-// TestATrialSaysBeforehandHowLongItTakes compares what is expected of a trial with its verdict, and has a change
+// TestATrialSaysBeforehandHowLongItTakes compares the expectation of a trial with its verdict, and has a change
 // without a verdict applied again.
 func TestATrialSaysBeforehandHowLongItTakes(t *testing.T) {
 	r := begun(t, "--max-num-seqs 4", auto)

@@ -99,7 +99,7 @@ func (t *trials) returnedInReverting(next configuration, kind restartKind) {
 	case kind.Noticed == Undone, kind.Noticed == SameSettings: // equal to the kept settings
 		t.finishRevert(next)
 	case kind.Noticed == Unreadable:
-		t.writeEntry(LevelInfo, EventServerUp, "restarted; its launch command cannot be read here: taken as the requested revert")
+		t.writeEntry(LevelInfo, EventServerUp, "restarted; its launch command cannot be read here, so this is taken as the requested revert")
 		t.finishRevert(next)
 	case kind.same:
 		t.running = next
@@ -190,7 +190,7 @@ func (t *trials) beginTrial(next configuration, kind restartKind) {
 	case kind.Noticed == Unreadable && len(made) > 0 && len(reportedChanges(t.running.reported, next.reported)) == 0:
 		// It is probably the same change, which the applier can revert.
 		it.Changes = made
-		it.Text = "restarted; its launch command cannot be read here: taken as " + engine.JoinChanges(made) + ", which rooftop made"
+		it.Text = "restarted; its launch command cannot be read here, so the change is taken as " + engine.JoinChanges(made) + ", which rooftop made"
 	case kind.Noticed == AsRecommended:
 		it.Predicted = t.advice.Predicted
 	case kind.Noticed == SomethingElse && kind.same && t.lastMeasured != nil:

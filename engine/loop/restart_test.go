@@ -26,7 +26,7 @@ func TestSomethingElseIsNamed(t *testing.T) {
 	}{
 		{"another value", "--max-num-seqs 4", "--max-num-seqs 8", "--max-num-seqs 4 → 8 (recommended: --max-num-seqs 4 → 32)", loop.SomethingElse},
 		{"and another flag", "--max-num-seqs 4", "--max-num-seqs 32 --block-size 32", "--block-size unset → 32, --max-num-seqs 4 → 32", loop.SomethingElse},
-		{"a flag that no fact is made of", "--max-num-seqs 4", "--max-num-seqs 4 --scheduling-policy priority", "--scheduling-policy unset → priority", loop.SomethingElse},
+		{"a flag that no fact depends on", "--max-num-seqs 4", "--max-num-seqs 4 --scheduling-policy priority", "--scheduling-policy unset → priority", loop.SomethingElse},
 		{"the port does not matter", "--max-num-seqs 4", "--max-num-seqs 32 --port 8001", "as recommended", loop.AsRecommended},
 		{"another spelling", "--max-num-seqs 4", "--max_num_seqs=32", "as recommended", loop.AsRecommended},
 		{"a switch", "--max-num-seqs 4", "--max-num-seqs 4 --enforce-eager", "--enforce-eager on", loop.SomethingElse},

@@ -21,7 +21,7 @@ const (
 	PhaseDown                   // the server does not answer
 	PhaseSettling               // the server is back and warms up until it is steady
 	PhaseMeasuring              // measuring a change
-	PhaseWorse                  // worse: waiting for the person to revert or continue
+	PhaseWorse                  // worse: waiting for the user to revert or continue
 	PhaseReverting              // waiting for the engineer to restore the old settings
 	PhaseCanary                 // trying a change on one more copy of the server
 	PhaseDone
@@ -35,7 +35,7 @@ type Snapshot struct {
 	Now     time.Duration // since the run began
 	Started time.Time     // wall clock at time 0
 	Version string        // of rooftop
-	Watch   string        // what is searched for while no server answers
+	Watch   string        // the server that rooftop looks for while none answers
 
 	Phase    Phase
 	Since    time.Duration // start of the phase
@@ -63,7 +63,7 @@ type Snapshot struct {
 	// Condition is what is wrong with the server now; the zero condition if nothing is. While it
 	// is ill, nothing is recommended and Quiet says why.
 	Condition engine.Condition
-	// Silence is what is to be said of a server that may hang; "" if it makes progress, or is ill.
+	// Silence is a remark on a server that may be hung; "" if it makes progress, or is ill.
 	Silence string
 	// UnlessRecovers is what the run does about an ill server that does not recover, and when: "the run
 	// ends after 2 min"; "" if it waits, or nothing is wrong.
@@ -94,7 +94,7 @@ type Snapshot struct {
 	// Iterations are the changes noticed or made, oldest first. The last may be in progress; its
 	// Delta is then nil.
 	Iterations []Iteration
-	// RunningIteration is the number of the change that the running configuration is by, 0 for the first
+	// RunningIteration is the number of the change that led to the running configuration, 0 for the first
 	// configuration. Points have it too.
 	RunningIteration int
 	// Trial is the current measurement of a change, or nil.

@@ -35,7 +35,7 @@ type trial struct {
 	lastSlices    verdict.Incarnation   // slices of that measurement
 	lost          int                   // number of a kept change that did not last and is reverted, 0 if none
 	again         int                   // how often this start was measured again after its verdict
-	spreadNoted   bool                  // what its restart changed was recorded
+	spreadNoted   bool                  // the effect of its restart was recorded
 	inPlace       *trial                // the change that this one replaces, which stays in place if this one is refused
 	// advice is the recommendation at the time of the restart. Further restarts are still
 	// compared with it.
@@ -102,7 +102,7 @@ func (t *trials) restart(request Apply) {
 	t.applying.apply(request)
 }
 
-// revert restores the kept configuration, or asks the person to do it.
+// revert restores the kept configuration, or asks the user to do it.
 func (t *trials) revert() {
 	changes := changesFrom(t.running, t.kept)
 	if t.applying.failed || len(changes) == 0 {

@@ -326,7 +326,7 @@ func TestThroughputCurve(t *testing.T) {
 	}
 }
 
-// The curve passes through what is predicted for more slots, also where the server is slower or faster than
+// The curve passes through the predictions for more slots, also where the server is slower or faster than
 // modelled.
 func TestTheCurveHoldsThePredictions(t *testing.T) {
 	for _, slower := range []float64{0.7, 1, 1.6} {

@@ -5,7 +5,7 @@
 //	[Looks]   the times of interim looks, which must not raise the rate of
 //	          false alarms
 //	[Judge]   steady state, intervals, traffic, comparability, objectives, direction
-//	[Widen]   spread between restarts, from what is known of this server or of
+//	[Widen]   spread between restarts, from data on this server or on
 //	          siblings measured at the same time ([SiblingDifferences])
 //
 // It does not depend on vLLM, rules or flags. It is pure and without randomness.

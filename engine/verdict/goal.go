@@ -80,8 +80,8 @@ func (c *comparison) goal() (columns [2]int, sign float64, ok bool) {
 // sum is: its square over its degrees of freedom. A start's variance is at least that of all
 // starts together, scaled to its time, and that of pieces of its length in longer starts
 // ([subsampledVariance]): a short one shows too little of its dependence, and may fall between two
-// bursts that a longer one shows. Added to it is what no start of its length can show
-// ([unseenVariance]), which is assumed and not estimated. Sides measured at the same time have one
+// bursts that a longer one shows. The variance that no start of its length can show
+// ([unseenVariance]) is added; it is assumed, not estimated. Sides measured at the same time have one
 // series of differences, which counts to the side after the change: all of its variance falls with time.
 // It is at least that of differences between starts of one side.
 func (c *comparison) errors(columns [2]int) {

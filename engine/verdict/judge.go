@@ -9,7 +9,7 @@ package verdict
 // interval is their root times one Student's quantile, for the degrees of freedom of both by
 // Satterthwaite's formula. A difference is Better or Worse if its interval excludes zero, it is at
 // least as large as the precision, traffic and neighbours cannot explain it (traffic, host), and each
-// third of the trial shows it (isLasting). Of sides measured at the same time, the differences at each
+// third of the trial shows it (isLasting). For sides measured at the same time, the differences at each
 // moment take the place of the scatter within the starts (match).
 func Judge(before, after *Side, p Plan) Result {
 	c := newComparison(before, after, p)

@@ -25,8 +25,8 @@ func frequencies(n int) int {
 // the mean square of their lowest cosine frequencies, which is as variable as a chi-square with as many
 // degrees of freedom (the equal-weighted cosine estimate of Lazarus, Lewis, Stock & Watson, J. Bus.
 // Econ. Stat. 36, 2018). A wave shorter than a few parts of the values lies above these frequencies and
-// cancels in a sum; a trend lies in the first of them. What drifts so slowly that even the lowest
-// frequency shows only a part of it shows as a rise from the frequencies above: the variance is
+// cancels in a sum; a trend lies in the first of them. A drift so slow that even the lowest
+// frequency shows only a part of it appears as a rise from the frequencies above: the variance is
 // taken to rise once more by the root of that. There must be two values at least.
 func longRunVariance(values []float64) float64 {
 	n := len(values)

@@ -202,7 +202,7 @@ func (c *comparison) list(m Measure) {
 	}
 }
 
-// describe adds what is not tested of the judged slices.
+// describe adds the untested measures of the judged slices.
 func (c *comparison) describe() {
 	for _, d := range [...]struct {
 		metric Metric

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Sides measured at the same time share what the load of all does to them: a burst or a drift of the
+// Sides measured at the same time share the effects of the common load: a burst or a drift of the
 // traffic lies in the same slices of both and cancels in their difference. The variance of a difference is
 // then the long-run variance of the series of differences, one for each moment, and not the sum of the
-// variances of both sides. What only one of the servers has is in that series as well, and what no
-// series shows (restarts, a slow disturbance of one machine) is added for each start as always. Siblings
+// variances of both sides. Noise of only one server is in that series as well, and noise that no
+// series shows (restarts, a slow disturbance of one machine) is added for each start as usual. Siblings
 // that differ from one another say more about that variance than the one series does.
 
 // match keeps the slices of the moments at which both sides were measured, and numbers these moments.

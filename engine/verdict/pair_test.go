@@ -118,7 +118,7 @@ func bareServer(s shape, n noise, restart float64) server {
 	return v
 }
 
-// besideSiblings are the noises of equal servers, and what is known of their restarts.
+// besideSiblings are the noises of equal servers, and the knowledge about their restarts.
 var besideSiblings = []struct {
 	name     string
 	noise    noise

@@ -100,7 +100,7 @@ type Plan struct {
 	Look, Looks int
 	Last        bool
 	// Again is the number of earlier measurements of the same start that were looked at. Each halves the
-	// error rate, so that measuring again and again finds no difference where there is none.
+	// error rate, so that repeated measurements find no difference where there is none.
 	Again int
 }
 

@@ -57,7 +57,7 @@ func TestAnObjectiveIsNotSettledByABurst(t *testing.T) {
 	}{
 		{"long enough, kept now", late, soon, 1.2, Better},
 		{"before was short", late[:8], soon, 1.2, Inconclusive},
-		{"long enough, kept no more", soon, late, 1.2, Worse},
+		{"long enough, no longer kept", soon, late, 1.2, Worse},
 		{"after was short", soon, late[:8], 1.2, Inconclusive},
 		{"broken throughout, and worse", late, later, 0.5, Worse},
 		{"broken throughout, after was short", late, later[:8], 0.5, Inconclusive},

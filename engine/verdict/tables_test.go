@@ -106,7 +106,7 @@ func restartsOf(r *rand.Rand, restart float64) float64 {
 	return assumedSD * math.Sqrt(assumedDoF/squares)
 }
 
-// known is what is known of a server's restarts when judging a pair.
+// known is the knowledge about a server's restarts when judging a pair.
 var known = []struct {
 	name    string
 	restart []float64 // true spreads

@@ -10,7 +10,7 @@ import (
 )
 
 // relief is a limit that is lifted in a model before other changes are predicted: what limits a server
-// together with something else hides what that is worth. Each is lifted alone, so that the number of
+// together with something else hides the gain from lifting it. Each is lifted alone, so that the number of
 // combinations grows with the limits and not with their product.
 type relief struct {
 	anchor

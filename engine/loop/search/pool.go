@@ -173,7 +173,7 @@ func (s *Search) largerPools(a *anchor) []candidate {
 	return out
 }
 
-// hidden returns the part of a sentence that neither of two changes alone pays, "" if one does.
+// hidden returns the part of a sentence that says that neither of two changes alone gains anything, "" if one does.
 func hidden(a, b roofline.Gain) string {
 	pays := func(g roofline.Gain) bool { return !g.Throughput.Mid.OK || g.Throughput.Mid.V >= MinGain }
 	if pays(a) || pays(b) {

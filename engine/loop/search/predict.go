@@ -24,10 +24,10 @@ func Predict(d *engine.Diagnosis, change engine.Change) (r *engine.Recommendatio
 	goal := NewGoal("", nil, 0)
 	fix := engine.Fix{
 		Kind: engine.KindFlag, Flag: change.Flag, From: change.From, To: change.To, Command: restartWith([]engine.Change{change}),
-		Predicted: goal.complete(d, predictions(g)), Costs: []string{oneRestart}, Why: "By the model that is calibrated on this measurement.",
+		Predicted: goal.complete(d, predictions(g)), Costs: []string{oneRestart}, Why: "Predicted by the model calibrated on this measurement.",
 	}
 	if g.Note != "" {
-		fix.Why = "By the model that is calibrated on this measurement: " + g.Note + "."
+		fix.Why = "Predicted by the model calibrated on this measurement: " + g.Note + "."
 	}
 	if len(fix.Predicted) == 0 {
 		return nil, fix.Why

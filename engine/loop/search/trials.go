@@ -25,7 +25,7 @@ const (
 type Trial struct {
 	Changes []engine.Change
 	Ending  Ending
-	// Predicted is what was predicted of the changes, nil if nothing was.
+	// Predicted is the prediction for the changes, nil without one.
 	Predicted []engine.Prediction
 	Effect    stat.Opt // logarithm of its effect on the goal
 	Noise     float64  // standard deviation of Effect, 0 if unknown

@@ -159,7 +159,7 @@ func IterationResult(it *loop.Iteration) (page.Tone, string) {
 	}
 	switch {
 	case it.Delta != nil && it.Delta.Direction == verdict.Worse:
-		return page.Bad, "worse, left so"
+		return page.Bad, "worse, left in place"
 	case it.Delta != nil:
 		return page.Warn, figure.Joined(", ", direction, "left open")
 	case it.Up == 0:

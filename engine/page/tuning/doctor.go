@@ -143,7 +143,7 @@ func checked(faults, gaps int) page.Text {
 	return t
 }
 
-// Page returns what was found of one server, and the steps to take.
+// Page returns the findings about one server and the steps to take.
 func (r *Recovered) Page() *page.Page {
 	sec := page.Section{ID: "server", Nodes: []page.Node{page.Paragraph(page.Toned(page.Strong, r.Server))}}
 	var f page.Facts

@@ -56,7 +56,7 @@ func Expectations(list []engine.Prediction, d *engine.Diagnosis, objectives ...v
 	return out
 }
 
-// Objectives returns the objectives of a run with what is measured of each, "" without objectives.
+// Objectives returns the objectives of a run with the measured value of each, "" without objectives.
 func Objectives(list []verdict.Objective, d *engine.Diagnosis) string {
 	var parts []string
 	for _, o := range list {

@@ -37,8 +37,8 @@ func Terms() []engine.Term {
 			"The figure is an estimate by the physical model or from the catalog; it was not measured.",
 		}},
 		{Name: "not judged", Also: []string{"not fired", "seen", "suppressed", "beyond", "fired"}, Meaning: []string{
-			"fired: the condition of the rule held in enough windows to act on. seen: it held, but in too few of them. not fired: it did not hold; where the figure differs between windows, that of the window nearest to its limit is shown.",
-			"suppressed: another finding explains it, or a condition of the rule rules it out.",
+			"fired: the condition of the rule held in enough windows to act on. seen: it held, but in too few of them. not fired: it did not hold; if the figure differs between windows, the one nearest to its limit is shown.",
+			"suppressed: another finding explains it, or a condition of the rule excludes it.",
 			"not judged: an input is missing, or no window had load.",
 			"beyond: a rule of rooftop's own, which PROFILE (R1 to R5) does not have.",
 		}},
@@ -56,7 +56,7 @@ func Terms() []engine.Term {
 			"prefill_time_share is a share of the engine's time, not of a request's.",
 		}},
 		{Name: "confidence", Also: []string{"impact", "score of a finding"}, Meaning: []string{
-			"How sure a rule is of its finding, 0 to 1; windows that it could not judge lower it. Impact is what acting on it is worth, 1 to 5. Their product, the score, ranks the findings; advice to clients whose gain is unknown counts a fifth less there.",
+			"How sure a rule is of its finding, 0 to 1; windows that it could not judge lower it. Impact is the benefit of acting on it, 1 to 5. Their product, the score, ranks the findings; advice to clients whose gain is unknown counts a fifth less there.",
 		}},
 		{Name: "second priority", Also: []string{"recommended"}, Meaning: []string{
 			"A finding to act on after the recommended change, because one change is made at a time.",
@@ -122,7 +122,7 @@ func Terms() []engine.Term {
 			"Traffic that differs beyond noise gets a bound: what it explains at most. An effect that does not exceed it is not comparable.",
 		}},
 		{Name: "limited by", Also: []string{"capacity", "demand"}, Meaning: []string{
-			"capacity: requests waited, the server did what it could. demand: none waited, it did what was asked of it; more output was not possible.",
+			"capacity: requests waited; the server was at its limit. demand: none waited; the server met the demand, and more output was not possible.",
 		}},
 		{Name: "objective", Also: []string{"slo", "--slo", "not sure"}, Meaning: []string{
 			"A limit on a latency that a change must keep (--slo). 'not sure' says that the interval about the measured value contains the limit, so the value alone decides nothing. A few hundred requests give no 99th percentile, but the number of them beyond a distant limit may still decide.",
