@@ -289,7 +289,7 @@ func TestGPUsOfAFleet(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%s: %s, TP %d, price %v %.2f, ceiling %v",
 			s.Name, s.Facts.GPUName.Value, s.Facts.TensorParallel.Value, s.Facts.CostPerHour.Known, s.Facts.CostPerHour.Value, p != nil))
-		if why := s.Ceiling.PhysicalReason; (p == nil) != strings.Contains(why, "how many of these GPUs") {
+		if why := s.Ceiling.PhysicalReason; (p == nil) != strings.Contains(why, "the number of these GPUs") {
 			t.Errorf("%s: no ceiling because %q", s.Name, why)
 		}
 	}
