@@ -141,9 +141,9 @@ func TestProcessWarnings(t *testing.T) {
 	}
 }
 
-// TestInterpreterIsNoName checks that no one is advised to search for an interpreter: the machine
+// TestInterpreterDoesNotNameTheProgram checks that no one is advised to search for an interpreter: the machine
 // may run many of them.
-func TestInterpreterIsNoName(t *testing.T) {
+func TestInterpreterDoesNotNameTheProgram(t *testing.T) {
 	for comm, want := range map[string]bool{
 		"python": false, "python3.12": false, "node": false, "java": false, "bash": false, "ruby3.3": false, "lua5.4": false,
 		"llama-server": true, "vllm": true, "ollama": true, "nodeserver": true,

@@ -150,7 +150,7 @@ func TestAnAmbiguousGPUIsNotGuessed(t *testing.T) {
 	}
 }
 
-func TestAValueThatIsNotUnderstoodIsNoReasonForADefault(t *testing.T) {
+func TestAnUnknownValueIsNotReplacedByADefault(t *testing.T) {
 	f := Resolve(Inputs{
 		Server: ServerAnswers{Version: "0.20.0"}, Flags: Given{GPU: "NVIDIA L4"},
 		Launch: map[string]Setting{"max_num_batched_tokens": {Value: "many", Source: engine.FromCmdline}},

@@ -54,7 +54,7 @@ func TestDecodeReadsAnyBytes(t *testing.T) {
 }
 
 // A run with an end record is over, whatever else can be read. Records after it are not.
-func TestUnsureIsWhatStandsBehindTheLastEnd(t *testing.T) {
+func TestRecordsAfterTheLastEndAreUnsure(t *testing.T) {
 	for name, c := range map[string]struct {
 		file File
 		want []int

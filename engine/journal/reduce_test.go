@@ -125,7 +125,7 @@ func (w *world) live() {
 }
 
 // Every prefix of a journal gives a state that names what should run, and every process that may run instead.
-func TestEveryPrefixNamesWhatToPutBack(t *testing.T) {
+func TestEveryPrefixNamesWhatToRestore(t *testing.T) {
 	prefixes := 0
 	for seed := range uint64(400) {
 		mode := []string{"exec", "attach"}[seed%2]

@@ -261,7 +261,7 @@ var hostile = []string{
 	"x'; touch pwned; echo '", "$(touch pwned)", "`touch pwned`", "a b", "", "-rf", "~", "~root", "*", "{a,b}", "a=b", "#", "!!", "a\nb", "\\", "'", `"`, "&", "|", ";", "<", ">", "\t", "é", "\x01", "a'b\"c$d`e\\f",
 }
 
-// TestLine holds that a POSIX shell reads a line as the arguments that it was made of.
+// TestLine checks that a POSIX shell reads a line as the arguments that it was made of.
 func TestLine(t *testing.T) {
 	argv := append([]string{"printf", `%s\0`}, hostile...)
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", Line(argv...)).Output()

@@ -33,7 +33,7 @@ func seed(f *testing.F) {
 	f.Add("--model\x00M\x00--api-key\x00s3cret-value\x00t", "<<: [*x]\n")
 }
 
-// FuzzParse holds that any argument vector and config file are read without a
+// FuzzParse checks that any argument vector and config file are read without a
 // panic, come back byte for byte, are edited where asked and nowhere else, and
 // hide their secrets.
 func FuzzParse(f *testing.F) {
@@ -98,7 +98,7 @@ func checkEdit(t *testing.T, c *Config, flag, value string) {
 	}
 }
 
-// FuzzSplit holds that a script is cut into commands without losing a byte, and
+// FuzzSplit checks that a script is cut into commands without losing a byte, and
 // that quoting is undone by splitting.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{"", "a b", "a 'b c' \"d $E\" `f` $(g (h)) ${i:-j}", "x >y 2>&1 <z && w; # v\n u\\\n t &", "'", "\"", "$", "${", "\\", "a<<E\nE\n"} {

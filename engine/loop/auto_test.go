@@ -69,9 +69,9 @@ func TestAutoKeepsWhatIsBetter(t *testing.T) {
 	}
 }
 
-// TestAutoGoesOnAfterAChangeThatTouchedNothing checks that no restart is counted or measured after
+// TestAutoContinuesAfterAChangeThatTouchedNothing checks that no restart is counted or measured after
 // the applier refused before it touched the server.
-func TestAutoGoesOnAfterAChangeThatTouchedNothing(t *testing.T) {
+func TestAutoContinuesAfterAChangeThatTouchedNothing(t *testing.T) {
 	r := autoRun(t)
 	r.refuses, r.spares = func(string) string { return "exit status 64" }, true
 	f := r.ends(30 * time.Minute)
@@ -473,8 +473,8 @@ func TestQuittingAnAutomaticRun(t *testing.T) {
 	})
 }
 
-// TestAutoWithoutHandsWaitsForSomebody makes each change by hand, as asked.
-func TestAutoWithoutHandsWaitsForSomebody(t *testing.T) {
+// TestAutoWithoutApplierWaitsForTheUser makes each change by hand, as asked.
+func TestAutoWithoutApplierWaitsForTheUser(t *testing.T) {
 	r := begun(t, "--max-num-seqs 4", quiet, func(p *loop.Plan) { p.Auto = true })
 	r.wait(time.Minute, "advice", func(s *loop.Snapshot) bool { return s.Firm && s.Advice != nil })
 	r.run(5 * time.Minute)

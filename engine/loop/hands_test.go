@@ -11,7 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-func TestWhatGainedNothingIsPutBackByHand(t *testing.T) {
+func TestAChangeWithoutGainIsRevertedByHand(t *testing.T) {
 	r := ready(t, "--max-num-seqs 64")
 	r.run(3 * time.Minute)
 	r.restart("--max-num-seqs 64 --block-size 32", 5*time.Second)
@@ -127,8 +127,8 @@ func TestAutoLeavesAFlagOut(t *testing.T) {
 	}
 }
 
-// TestAFailedRevertIsNoRevert interrupts a trial, and what stood there before cannot be restored.
-func TestAFailedRevertIsNoRevert(t *testing.T) {
+// TestAFailedRevertIsNotARevert interrupts a trial, and what stood there before cannot be restored.
+func TestAFailedRevertIsNotARevert(t *testing.T) {
 	r := autoRun(t)
 	for r.loop.Snapshot().Phase != loop.PhaseMeasuring && r.now < 10*time.Minute {
 		r.run(250 * time.Millisecond)

@@ -107,8 +107,8 @@ func TestALoadThatStopsIsNotMeasured(t *testing.T) {
 	}
 }
 
-// TestAFrozenServerIsNoBaseline has an engine that hangs while its API server answers.
-func TestAFrozenServerIsNoBaseline(t *testing.T) {
+// TestAFrozenServerIsNotABaseline has an engine that hangs while its API server answers.
+func TestAFrozenServerIsNotABaseline(t *testing.T) {
 	r := ready(t, "--max-num-seqs 4")
 	r.server.frozen = true
 	r.run(5 * time.Minute)

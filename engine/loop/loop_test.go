@@ -150,7 +150,7 @@ func TestSourcesTellHowTheyAre(t *testing.T) {
 	}
 }
 
-func TestAServerThatTellsNothing(t *testing.T) {
+func TestAServerThatReportsNothing(t *testing.T) {
 	r := newRig(t, "--max-num-seqs 4")
 	r.server.mute = true
 	r.step(loop.Begin{})
@@ -190,8 +190,8 @@ func TestABurstyLoadIsMeasured(t *testing.T) {
 	}
 }
 
-// TestThePredictionIsToldBeforeTheChange reads the events of a run like a script.
-func TestThePredictionIsToldBeforeTheChange(t *testing.T) {
+// TestThePredictionIsReportedBeforeTheChange reads the events of a run like a script.
+func TestThePredictionIsReportedBeforeTheChange(t *testing.T) {
 	r := ready(t, "--max-num-seqs 4")
 	r.restart("--max-num-seqs 32", 5*time.Second)
 	r.run(20 * time.Second)

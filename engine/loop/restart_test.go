@@ -187,7 +187,7 @@ func TestCountersThatAreResetAreNoRestart(t *testing.T) {
 	}
 }
 
-func TestAnotherReleaseIsNoNoise(t *testing.T) {
+func TestAnotherReleaseIsNotNoise(t *testing.T) {
 	r := ready(t, "--max-num-seqs 32")
 	r.server.version = "0.12.0"
 	r.restart("--max-num-seqs 32", 5*time.Second)

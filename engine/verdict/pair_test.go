@@ -138,9 +138,9 @@ var besideSiblings = []struct {
 	{"white, 4 %, 7 siblings known", quiet10, 7, 0.04, knowsSiblings},
 }
 
-// TestEqualSiblingsAreSeldomToldApart judges servers beside equal ones under a load common to all: at most one in
+// TestEqualSiblingsAreSeldomDistinguished judges servers beside equal ones under a load common to all: at most one in
 // twenty may be called different.
-func TestEqualSiblingsAreSeldomToldApart(t *testing.T) {
+func TestEqualSiblingsAreSeldomDistinguished(t *testing.T) {
 	n, table := pairs(20)
 	for _, s := range [...]shape{saturated, room, open} {
 		wrong, all := 0, 0

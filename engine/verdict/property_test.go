@@ -134,8 +134,8 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// TestNonsenseIsNoGain checks that empty or impossible sides are never better.
-func TestNonsenseIsNoGain(t *testing.T) {
+// TestNonsenseIsNotAGain checks that empty or impossible sides are never better.
+func TestNonsenseIsNotAGain(t *testing.T) {
 	for _, v := range []float64{math.NaN(), math.Inf(1), -1, 1e300, 0} {
 		before, after := pair(6, saturated, 0)
 		for i := range after.Incarnations[0] {

@@ -20,9 +20,9 @@ func caching(seed uint64, tokens, full, memory float64) Incarnation {
 	return out
 }
 
-// TestACacheThatFillsIsNoEffect restarts equal servers with a change that affects the pool, one of them with a cold
+// TestACacheThatFillsIsNotAnEffect restarts equal servers with a change that affects the pool, one of them with a cold
 // cache.
-func TestACacheThatFillsIsNoEffect(t *testing.T) {
+func TestACacheThatFillsIsNotAnEffect(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		before, after Incarnation

@@ -124,8 +124,8 @@ func allowed(all int) float64 {
 	return mean + 2*math.Sqrt(mean)
 }
 
-// TestEqualServersAreSeldomToldApart judges pairs of equal servers: at most one in twenty may be called different.
-func TestEqualServersAreSeldomToldApart(t *testing.T) {
+// TestEqualServersAreSeldomDistinguished judges pairs of equal servers: at most one in twenty may be called different.
+func TestEqualServersAreSeldomDistinguished(t *testing.T) {
 	n, table := pairs(20)
 	for _, s := range [...]shape{saturated, room, open} {
 		wrong, all := 0, 0
@@ -252,14 +252,14 @@ func otherTraffic(t *testing.T, seed uint64, judge func(r *rand.Rand, before, af
 	}
 }
 
-func TestOtherTrafficIsNoEffect(t *testing.T) {
+func TestOtherTrafficIsNotAnEffect(t *testing.T) {
 	otherTraffic(t, 3, func(r *rand.Rand, before, after *server) outcome {
 		return trial(r, before, after, 120*time.Second, Plan{})
 	})
 }
 
-// TestAnUnevenBalancerIsNoEffect gives the server with the change other traffic than its siblings.
-func TestAnUnevenBalancerIsNoEffect(t *testing.T) {
+// TestAnUnevenBalancerIsNotAnEffect gives the server with the change other traffic than its siblings.
+func TestAnUnevenBalancerIsNotAnEffect(t *testing.T) {
 	otherTraffic(t, 23, func(r *rand.Rand, before, after *server) outcome {
 		return pairedTrial(r, before, after, 3, &restless, knowsNone, Plan{})
 	})
