@@ -60,7 +60,7 @@ func TestWhatATuneIsToldIsUnderstood(t *testing.T) {
 		}},
 		{"flags in any spelling", "--auto --allow-flags max_num_seqs,--block-size,max-num-seqs", func(o *tuneOptions) any { return o.auto.Limits().Allow },
 			[]string{"--max-num-seqs", "--block-size"}},
-		{"the longest measurement is no shorter than the first look", "--duration 10m", func(o *tuneOptions) any { return o.goal.Longest }, 10 * time.Minute},
+		{"the longest measurement is at least as long as the first look", "--duration 10m", func(o *tuneOptions) any { return o.goal.Longest }, 10 * time.Minute},
 		{"a command", "--auto -- vllm serve Qwen/Qwen3-8B --max-num-seqs 4", func(o *tuneOptions) any { return o.auto.Launch.String() },
 			"vllm serve Qwen/Qwen3-8B --max-num-seqs 4"},
 		{"a command is a mode", "-- vllm serve m", func(o *tuneOptions) any { return o.auto.Mode() }, autopilot.ModeExec},

@@ -183,7 +183,7 @@ func (p *player) normalized() string {
 }
 
 // onTerminal calls do with a terminal of the given width that does not translate its output, and returns the output. A
-// width of 0 is no terminal.
+// width of 0 means no terminal.
 func (p *player) onTerminal(width int, do func(io.Writer)) string {
 	p.t.Helper()
 	var printed bytes.Buffer

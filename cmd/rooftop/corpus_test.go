@@ -49,12 +49,12 @@ func checkCorpus(t *testing.T, file, got string) {
 		t.Fatalf("%v; -update writes it", err)
 	}
 	if string(want) != got {
-		t.Errorf("it prints otherwise (-held +printed); where that is meant, -update writes it:\n%s", cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
+		t.Errorf("unexpected output (-want +got); if it is intended, -update writes it:\n%s", cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
 	}
 }
 
 // TestEveryRecordingIsReplayed checks that no recording is kept without a case of the corpus that reads it:
-// those of an older rooftop are to be read for ever.
+// recordings of older releases must stay readable.
 func TestEveryRecordingIsReplayed(t *testing.T) {
 	list, err := os.ReadDir(filepath.Join("..", "..", "testdata", "recordings"))
 	if err != nil || len(list) < 20 {

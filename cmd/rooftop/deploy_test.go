@@ -81,7 +81,7 @@ func TestApplyScriptEditsTheFlags(t *testing.T) {
 			"--port=8000\n--max-num-seqs=64\n--block-size=32\n",
 		},
 		{
-			"the way back", `[{"flag":"--enforce-eager","from":"","to":"on"},{"flag":"--max-num-seqs","from":"64","to":"16"},{"flag":"--block-size","from":"32","to":""}]`,
+			"the revert", `[{"flag":"--enforce-eager","from":"","to":"on"},{"flag":"--max-num-seqs","from":"64","to":"16"},{"flag":"--block-size","from":"32","to":""}]`,
 			"--port=8000\n--enforce-eager\n--max-num-seqs=16\n",
 		},
 		{
@@ -89,7 +89,7 @@ func TestApplyScriptEditsTheFlags(t *testing.T) {
 			"--port=8000\n",
 		},
 		{
-			"and put back", `[{"flag":"--enforce-eager","from":"","to":"on"},{"flag":"--max-num-seqs","from":"","to":"16"}]`,
+			"and restored", `[{"flag":"--enforce-eager","from":"","to":"on"},{"flag":"--max-num-seqs","from":"","to":"16"}]`,
 			"--port=8000\n--enforce-eager\n--max-num-seqs=16\n",
 		},
 		{

@@ -17,7 +17,7 @@ import (
 )
 
 // CodeBlock is a block of code in the documentation: ```sh is run by TestE2EDocs, ```sh not run: REASON is
-// not, and everything else is no command.
+// not, and everything else is not a command.
 type CodeBlock struct {
 	File   string
 	Line   int
@@ -78,7 +78,7 @@ func readDocument(t *testing.T, file string) string {
 	return string(text)
 }
 
-// Every block says whether it is run, the test that stands in for it exists, and its commands are valid usage.
+// Every block says whether it is run, the test that replaces it exists, and its commands are valid usage.
 func TestCodeBlocksOfTheDocs(t *testing.T) {
 	var tests bytes.Buffer
 	files, err := filepath.Glob("*_test.go")

@@ -150,7 +150,7 @@ func endServing(t *testing.T, at netip.AddrPort) {
 	})
 }
 
-// startsSim starts a simulated server that outlives rooftop, as one that somebody
+// startsSim starts a simulated server that outlives rooftop, like one that someone
 // else started.
 func startsSim(t *testing.T, at netip.AddrPort, slots string) {
 	t.Helper()
@@ -225,7 +225,7 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 		t.Errorf("the server runs with %s slots, kept were %s", got, kept[len(kept)-1].To)
 	}
 	if pid := strconv.Itoa(serving(t, at).LaunchPID); !strings.Contains(string(a.stderr), "process "+pid) {
-		t.Errorf("how the server goes on is not said: %s", a.stderr)
+		t.Errorf("the process of the server that keeps running is not named: %s", a.stderr)
 	}
 	again := beginWith(t, env, append([]string{"tune", "--auto", "--json", "--no-report", "--", path, "sim"}, simFlags(at, tightSlots)...)...)()
 	if again.code != 1 || !strings.Contains(string(again.stderr), "listens at") {
@@ -275,7 +275,7 @@ func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	}
 }
 
-// Changes that fail are put back, with the reason, within the time that is stated.
+// Changes that fail are reverted, with the reason, within the stated time.
 func TestE2EChangesThatFail(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -318,7 +318,7 @@ func TestE2EChangesThatFail(t *testing.T) {
 			if !strings.Contains(told(list), c.says) {
 				t.Errorf("why is not said: no %q", c.says)
 			}
-			// What crashes late was kept by then: it is not any more.
+			// A change that crashes late was already kept: it no longer is.
 			if last := list[len(list)-1]; !strings.Contains(last.Command, "--max-num-seqs "+tightSlots) {
 				t.Errorf("a change that failed is kept: %s", last.Command)
 			}

@@ -109,7 +109,7 @@ func askPanel(t *testing.T, prometheus, expr, empty string) (fault string) {
 	if (len(series) == 0) != (empty != "") {
 		return fmt.Sprintf("%d series, empty because %q", len(series), empty)
 	}
-	// A quantile of no request is no number.
+	// A quantile without requests is not a number.
 	if len(series) > 0 && !slices.ContainsFunc(series, func(r struct{ Value [2]any }) bool { return r.Value[1] != "NaN" }) {
 		return "no number"
 	}

@@ -102,7 +102,7 @@ func (b boxed) docker(args ...string) string {
 	return b.output(append([]string{"docker"}, args...)...)
 }
 
-// composeText is a service with too few slots. What the port means, serveScript says.
+// composeText is a service with too few slots. serveScript explains the port.
 const composeText = `# A server of ours.
 name: NAME
 services:

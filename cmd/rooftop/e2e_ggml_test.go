@@ -55,7 +55,7 @@ func needsRoot(t *testing.T) {
 	}
 }
 
-// driven is a runtime with a model, which does what it is told (.ci/drive-ggml.mjs).
+// driven is a runtime with a model, which follows commands (.ci/drive-ggml.mjs).
 type driven struct {
 	pid   int
 	model gguf.Shape

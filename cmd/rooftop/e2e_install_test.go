@@ -52,7 +52,7 @@ func TestE2EInstall(t *testing.T) {
 	}
 }
 
-// The image runs as any user, with a file system that nobody may write to.
+// The image runs as any user, with a read-only file system.
 func TestE2EImage(t *testing.T) {
 	image := artifact(t, "rooftop_*_image_linux_"+runtime.GOARCH+".tar")
 	if os.Getenv("ROOFTOP_E2E_DOCKER") == "" || os.Getuid() != 0 {

@@ -523,7 +523,7 @@ func TestE2EInterrupted(t *testing.T) {
 }
 
 // An agent's server of tools, and the process of it that makes the changes, get two signals in haste
-// while a change is made, and while one is in place: it is put back.
+// while a change is made, and while one is in place: it is reverted.
 func TestE2EInterruptedAgent(t *testing.T) {
 	for name, during := range map[string]bool{"while the change is made": true, "with the change in place": false} {
 		t.Run(name, func(t *testing.T) {

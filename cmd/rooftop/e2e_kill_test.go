@@ -39,7 +39,7 @@ type victim struct {
 	dir     string // state, config file, logs; every process here works in it
 	at      netip.AddrPort
 	rooftop string   // program
-	config  string   // "" the slots stand on the command line
+	config  string   // "" if the slots are on the command line
 	argv    []string // of the server
 	mark    string   // argument by which the server is known
 	env     []string
@@ -115,7 +115,7 @@ func (v *victim) start(cmd *exec.Cmd) {
 	v.t.Cleanup(func() { _ = cmd.Process.Kill(); <-done })
 }
 
-// processes are those of the server, whoever started them.
+// processes returns those of the server, regardless of the program that started them.
 func (v *victim) processes() []int {
 	var pids []int
 	want := "\x00--port\x00" + strconv.Itoa(int(v.at.Port())) + "\x00"
@@ -351,8 +351,8 @@ func (v *victim) clean() {
 	})
 }
 
-// killedAndRecovered is the whole story. It tells whether the kill caught a run in the
-// middle.
+// killedAndRecovered is the whole story. It reports whether the kill interrupted a run in
+// the middle.
 func (v *victim) killedAndRecovered(after time.Duration, changing bool) bool {
 	v.t.Helper()
 	v.tuned(after, changing)

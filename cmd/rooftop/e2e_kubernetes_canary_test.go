@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// balance stands in for a Service: it offers each of its addresses the same load, or one that was not there at
+// balance replaces a Service: it offers each of its addresses the same load, or one that was not there at
 // first other prompts.
 func (d *deployed) balance(replicas, port int, laterPrompts string) {
 	d.t.Helper()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// testScaled has somebody scale a workload while a change to it is on trial.
+// testScaled scales a workload while a change to it is on trial.
 func (c cluster) testScaled(t *testing.T) {
 	t.Run("scaled", func(t *testing.T) {
 		t.Parallel()
@@ -29,7 +29,7 @@ func (c cluster) testScaled(t *testing.T) {
 		d.output("pkill", "-INT", "-f", "tune .*"+d.workload())
 		_, _ = readUntil(events, "\x00", time.Minute)
 		_ = cmd.Wait()
-		now := d.stated() // the change is kept or put back, whichever came first
+		now := d.stated() // the change is kept or reverted, whichever came first
 		if n, left := now["spec"].(map[string]any)["replicas"], now["metadata"].(map[string]any)["annotations"].(map[string]any); n != float64(2) || len(left) != 1 {
 			t.Errorf("it has %v pods, and the annotations %v", n, left)
 		}

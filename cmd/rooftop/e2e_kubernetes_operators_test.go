@@ -16,7 +16,7 @@ import (
 )
 
 // Objects that operators make pods from: their definitions are written here and served by the real API server.
-// What stands in for the operator is a few lines that keep a Deployment as the object says.
+// A few lines replace the operator: they keep a Deployment as the object says.
 
 // operated has the kinds with the path of their objects in the API.
 var operated = map[string]string{
@@ -47,7 +47,7 @@ func (c cluster) define(t *testing.T, kind string) {
 	}
 }
 
-// operate makes an object whose specification is a text with a container in it, and what stands in for its
+// operate makes an object whose specification is a text with a container in it, and a replacement for its
 // operator: pods with labels of these, whose container has a name.
 func (c cluster) operate(t *testing.T, kind, name, spec, container, labels string) *deployed {
 	t.Helper()

@@ -138,7 +138,7 @@ func (d *deployed) pods() any {
 	return d.request(d.t, "GET", "/api/v1/namespaces/default/pods?labelSelector=app%3D"+d.name, "application/json", "")["items"]
 }
 
-// stated is what a person wrote of the object: without what the cluster counts and notes.
+// stated returns the object as its author wrote it, without the fields that the cluster adds.
 func (d *deployed) stated() map[string]any {
 	d.t.Helper()
 	o := d.object()
@@ -279,7 +279,7 @@ func TestE2EKubernetes(t *testing.T) {
 				t.Errorf("%v:\n%s", err, out)
 			}
 		})
-		t.Run("changed by somebody else", func(t *testing.T) {
+		t.Run("changed by someone else", func(t *testing.T) {
 			t.Parallel()
 			d := c.deploy(t, "Deployment", "vllm-two", 8000, "10m")
 			cmd, events := untilEvent(t, d.tune(), "server-up")
@@ -288,14 +288,14 @@ func TestE2EKubernetes(t *testing.T) {
 			d.output("pkill", "-INT", "-f", "tune .*"+d.workload())
 			out, _ := io.ReadAll(events)
 			_ = cmd.Wait()
-			if !bytes.Contains(out, []byte("somebody else changed the container vllm")) {
-				t.Errorf("it is not said that somebody else changed it:\n%s", out)
+			if !bytes.Contains(out, []byte("else changed the container vllm")) {
+				t.Errorf("it does not report that someone else changed it:\n%s", out)
 			}
 			if diff := cmp.Diff(before, d.container(d.stated())["args"]); diff != "" {
-				t.Errorf("what somebody else set is lost:\n%s", diff)
+				t.Errorf("the change by someone else is lost:\n%s", diff)
 			}
 		})
-		t.Run("rolled back by somebody else", func(t *testing.T) {
+		t.Run("rolled back by someone else", func(t *testing.T) {
 			t.Parallel()
 			d := c.deploy(t, "Deployment", "vllm-back", 8000, "10m")
 			before := d.container(d.stated())["args"]
@@ -303,11 +303,11 @@ func TestE2EKubernetes(t *testing.T) {
 			args, _ := json.Marshal(before)
 			d.request(t, "PATCH", d.path(), "application/json-patch+json", fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/args","value":%s},{"op":"remove","path":"/metadata/annotations/rooftop.dev~1trial"}]`, args))
 			out, _ := io.ReadAll(events)
-			if err := cmd.Wait(); err == nil || !bytes.Contains(out, []byte("somebody else ended the trial of "+d.workload())) || bytes.Contains(out, []byte("could not be reverted")) {
+			if err := cmd.Wait(); err == nil || !bytes.Contains(out, []byte("else ended the trial of "+d.workload())) || bytes.Contains(out, []byte("could not be reverted")) {
 				t.Errorf("%v, and it is not said who ended the trial, or a revert failed:\n%s", err, told(eventsOf(t, out)))
 			}
 			if diff := cmp.Diff(before, d.container(d.stated())["args"]); diff != "" {
-				t.Errorf("what somebody else rolled back was made again:\n%s", diff)
+				t.Errorf("a change that someone else rolled back was made again:\n%s", diff)
 			}
 		})
 	})

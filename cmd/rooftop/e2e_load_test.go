@@ -26,7 +26,7 @@ import (
 // run at a priority at which the server does not starve it.
 const loadVariable = "ROOFTOP_E2E_LOAD"
 
-// loadOrder is what the load generator is told.
+// loadOrder is the input of the load generator.
 type loadOrder struct {
 	URL    string
 	Key    string
@@ -128,7 +128,7 @@ type generator struct {
 	ended  bool
 }
 
-// offer starts a load that goes on until end is called or its limit is reached.
+// offer starts a load that continues until end is called or its limit is reached.
 func offer(t *testing.T, url, key string, load loadgen.Load) *generator {
 	t.Helper()
 	load.IgnoreEOS = true

@@ -26,7 +26,7 @@ type managed interface {
 	address() string
 	// output runs a command on the machine that has to succeed.
 	output(argv ...string) string
-	// state is what has to be as before once a change is put back. It checks that the manager runs what it is told.
+	// state returns what must be as before once a change is reverted. It checks that the manager runs its configuration.
 	state() any
 	// keeps reports whether the later of two states is that with a change that was kept.
 	keeps(before, after any) bool
@@ -50,7 +50,7 @@ func testKept(t *testing.T, s managed) (printed string) {
 	return said.String() + string(out)
 }
 
-// testPutBack has rooftop change servers with changes that are put back: one that does not start, which the server at a
+// testPutBack has rooftop change servers with changes that are reverted: one that does not start, which the server at a
 // port above 9000 has, one that is interrupted, and those of a rooftop that is killed. start makes a server of a
 // number and a port.
 func testPutBack(t *testing.T, start func(t *testing.T, n, port int) managed) {

@@ -56,8 +56,8 @@ func (a *agent) use(tool string, args map[string]any) (text string, document map
 	return text, out.StructuredContent.(map[string]any)
 }
 
-// An agent tunes a server that somebody else started: what is proven is kept. It is then killed with a change in place
-// that is not, which is put back.
+// An agent tunes a server that someone else started: a proven change is kept. The agent is then killed with an unproven
+// change in place, which is reverted.
 func TestE2EAutoAgent(t *testing.T) {
 	env := ownState(t)
 	at := porttest.Address(t)

@@ -30,7 +30,7 @@ const (
 	aWhile = 5 * time.Minute // what takes some windows of measuring
 )
 
-// named is rooftop under its own name, by which a simulated server is told from
+// named is rooftop under its own name, by which a simulated server is distinguished from
 // other processes. It lies in a directory of its own, where an earlier run of the
 // same test binary may have left it.
 var named = sync.OnceValues(func() (string, error) {
@@ -189,7 +189,7 @@ func startSimulated(t *testing.T) *simulated {
 	return s
 }
 
-// start starts the server, or starts it anew, with a number of slots.
+// start starts the server, or restarts it, with a number of slots.
 func (s *simulated) start(slots string) {
 	s.t.Helper()
 	s.sim = spawn(s.t, "sim", "meta-llama/Llama-3.1-8B-Instruct", "--max-num-seqs", slots, "--max-model-len", "8192",
@@ -215,7 +215,7 @@ func gone(pid int, within time.Duration) bool {
 		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			return true
 		}
-		// An orphan may be left as a zombie where nobody reaps.
+		// An orphan may be left as a zombie if no process reaps it.
 		if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err != nil || bytes.Contains(text, []byte(") Z ")) {
 			return true
 		}

@@ -19,7 +19,7 @@ import (
 var tabs = []string{"Now", "Roofline", "History", "Evidence", "GPU", "Log"}
 
 // TestE2EScreen meets the screen as people do: in a terminal, on a server that
-// somebody else started and that others load.
+// someone else started and that others load.
 func TestE2EScreen(t *testing.T) {
 	server := startSimulated(t)
 	at := []string{"--url", server.url()}
@@ -154,7 +154,7 @@ func TestE2EScreen(t *testing.T) {
 				c.away(x)
 				if !gone(pid, soon) {
 					_ = syscall.Kill(pid, syscall.SIGKILL)
-					t.Fatal("rooftop goes on without a terminal")
+					t.Fatal("rooftop continues without a terminal")
 				}
 				reported(t, x, "")
 			})

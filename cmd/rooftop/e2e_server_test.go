@@ -36,7 +36,7 @@ type vllm struct {
 	at   netip.AddrPort
 	args []string
 	log  string // file with its output
-	pid  int    // of the process that leads the group; it listens, unless a shell stands before it
+	pid  int    // of the process that leads the group; it listens, unless a shell started it
 	gone chan struct{}
 	took time.Duration // until it was healthy
 
@@ -321,7 +321,7 @@ func (s *vllm) settle(t *testing.T, d time.Duration) {
 // realTime returns a command under the round-robin scheduler where the machine
 // allows it. vLLM's engine spins while it waits and starves others of normal
 // priority on two cores (docs/vllm.md section 7.2), so that a load generator or
-// scraper beside it stands for one on another machine only this way.
+// scraper beside it behaves like one on another machine only this way.
 func realTime(ctx context.Context, program string, args ...string) *exec.Cmd {
 	chrt, err := exec.LookPath("chrt")
 	if err == nil && exec.Command(chrt, "-r", "2", "true").Run() == nil {

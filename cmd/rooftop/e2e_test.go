@@ -40,7 +40,7 @@ func chat(clients int) loadgen.Load {
 
 // agrees holds rooftop's rates against the page's own counters around its run. Prompts and ends
 // of requests come in lumps, and one between a reading and the run is only in the reading: of few
-// requests that is much, so that their rates are told and not judged.
+// requests that is much, so that their rates are shown and not judged.
 func agrees(t *testing.T, d *diagnosis, before, after reading) {
 	t.Helper()
 	rates := after.since(before)
@@ -204,7 +204,7 @@ func unzip(t *testing.T, path string) []byte {
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		t.Fatalf("the recording is no gzip file: %v", err)
+		t.Fatalf("the recording is not a gzip file: %v", err)
 	}
 	text, err := io.ReadAll(z)
 	if err != nil {

@@ -121,14 +121,14 @@ func processRan(t *testing.T, pid int) time.Duration {
 }
 
 // quietLimit is for how much of the time others may have the target's CPU, by the
-// kernel's own account, for nothing to be told: half of what counts as interference.
+// kernel's own account, without a report: half of what counts as interference.
 const quietLimit = 0.015
 
 func quiet(t *testing.T, d *driven, cpu int) {
 	for range 3 {
 		s, others, _ := interfered(t, d, cpu, 0)
 		found := findingOf(s, "preempted")
-		t.Logf("by the kernel's account the CPU ran others for %.2f %% of the time; %d are told; threads %+v; found: %v", 100*others, len(s.Others), s.Threads, found)
+		t.Logf("by the kernel's account the CPU ran others for %.2f %% of the time; %d are reported; threads %+v; found: %v", 100*others, len(s.Others), s.Threads, found)
 		if others > quietLimit {
 			continue
 		}
@@ -175,7 +175,7 @@ const fairShare = 0.4
 func stolen(t *testing.T, d *driven, cpu, thief int) {
 	for range 3 {
 		s, others, took := interfered(t, d, cpu, thief)
-		t.Logf("by the kernel's account the CPU ran others for %.1f %% of the time, the thief for %.1f %%; they are told as %+v", 100*others, 100*took, s.Others[:min(3, len(s.Others))])
+		t.Logf("by the kernel's account the CPU ran others for %.1f %% of the time, the thief for %.1f %%; they are reported as %+v", 100*others, 100*took, s.Others[:min(3, len(s.Others))])
 		if took >= fairShare && others-took <= quietLimit {
 			robbed(t, s, thief)
 			return
@@ -204,10 +204,10 @@ func robbed(t *testing.T, s *optrace.Summary, thief int) {
 	}
 	for _, f := range s.Findings {
 		if f.ID == "slow-layer" || f.ID == "mmap-cold" {
-			t.Errorf("what another process takes is told as %+v", f)
+			t.Errorf("time taken by another process is reported as %+v", f)
 		}
 	}
-	// What is taken is away from the CPU in the operators' rows as well.
+	// Time that is taken counts as off CPU in the operators' rows as well.
 	away, all := time.Duration(0), time.Duration(0)
 	for i := range s.Kinds {
 		away, all = away+s.Kinds[i].Off.D, all+s.Kinds[i].Time

@@ -78,7 +78,7 @@ func (h *heard) String() string {
 func (h *heard) says(text string) bool { return strings.Contains(h.String(), text) }
 
 // operatorsOf are how often each operator is computed for one token that is decoded.
-// Runtimes of 2026 agree, whoever built them. The one of February 2025 differs in what
+// Runtimes of 2026 agree, independent of their build. The one of February 2025 differs in what
 // GGML itself has changed since: without flash attention, which it takes only where it
 // is asked for, there are two products and a softmax for it; keys and values are copied
 // into the cache where SET_ROWS puts them now; a norm and its weight, a gate and its
@@ -368,7 +368,7 @@ func (a *assembled) dagHolds(t *testing.T, model gguf.Shape) {
 	for _, n := range dag.Nodes {
 		for _, source := range n.Sources {
 			if source != 0 && !known[source] {
-				t.Errorf("%s has a source %#x that is no leaf and no node before it", a.out(n).Name, source)
+				t.Errorf("%s has a source %#x that is neither a leaf nor an earlier node", a.out(n).Name, source)
 			}
 			users[source] = append(users[source], n)
 		}
@@ -381,7 +381,7 @@ func (a *assembled) dagHolds(t *testing.T, model gguf.Shape) {
 	for _, w := range model.Tensors() {
 		n, ok := leaves[w.Name]
 		if !ok {
-			t.Errorf("%s is no leaf of the graph; there are %v", w.Name, slices.Sorted(maps.Keys(leaves)))
+			t.Errorf("%s is not a leaf of the graph; there are %v", w.Name, slices.Sorted(maps.Keys(leaves)))
 			return
 		}
 		got, want := a.out(n), [4]int64{1, 1, 1, 1}
@@ -472,8 +472,8 @@ func TestE2ETraceCoverage(t *testing.T) {
 	}
 }
 
-// TestE2ETraceKilled kills rooftop while it traces: the target goes on as if nothing
-// had been, and can be traced again.
+// TestE2ETraceKilled kills rooftop while it traces: the target continues unaffected,
+// and can be traced again.
 func TestE2ETraceKilled(t *testing.T) {
 	needsRoot(t)
 	for _, runtime := range installed(t) {

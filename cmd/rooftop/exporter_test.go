@@ -15,7 +15,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// A server that --url names is told of from the first diagnosis on, whether it can be read or not.
+// A server named with --url is exported from the first diagnosis on, whether or not it can be read.
 func TestExportedServerIsKnownByItsURL(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "Unauthorized", http.StatusUnauthorized)

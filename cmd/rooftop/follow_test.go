@@ -126,7 +126,7 @@ func TestTheEndIsInOrder(t *testing.T) {
 			want: ordered, code: 143, took: 62 * time.Second,
 		},
 		{
-			name: "a signal, and the server could not be put back", session: scripted{lasts: 2 * time.Second, code: 1}, signal: time.Minute,
+			name: "a signal, and the server could not be restored", session: scripted{lasts: 2 * time.Second, code: 1}, signal: time.Minute,
 			want: ordered, code: cli.ExitError, took: 62 * time.Second,
 		},
 		{
@@ -134,7 +134,7 @@ func TestTheEndIsInOrder(t *testing.T) {
 			want: ordered, code: 143, says: "half started", took: 61 * time.Second,
 		},
 		{
-			name: "the person leaves before the loop ended", session: scripted{lasts: time.Second, code: 4}, view: scriptedView{leaves: time.Minute},
+			name: "the user leaves before the loop ended", session: scripted{lasts: time.Second, code: 4}, view: scriptedView{leaves: time.Minute},
 			want: []string{"terminal restored", "session ended", "files", "report"}, code: 4, took: 61 * time.Second,
 		},
 		{
@@ -154,7 +154,7 @@ func TestTheEndIsInOrder(t *testing.T) {
 			want: []string{"terminal restored", "session ended", "files", "report"}, code: cli.ExitError, says: "no tty", took: time.Second,
 		},
 		{
-			name: "a panic is told once the terminal is back", session: scripted{ends: time.Minute, panics: true},
+			name: "a panic is reported once the terminal is back", session: scripted{ends: time.Minute, panics: true},
 			want: []string{"terminal restored", "report"}, code: cli.ExitError, says: "out of range", took: time.Minute,
 		},
 	} {
@@ -210,7 +210,7 @@ func TestWhatCannotBeKeptIsSaidInOneLine(t *testing.T) {
 		return kept{note: "the full report could not be written: no space"}
 	}}
 	if err := f.run(t.Context()); err != nil {
-		t.Errorf("it is no error of the run, got %v", err)
+		t.Errorf("the run failed: %v", err)
 	}
 	if got, want := stderr.String(), "rooftop: the full report could not be written: no space\n"; got != want {
 		t.Errorf("told %q, want %q", got, want)
@@ -297,7 +297,7 @@ func TestAServerInHandIsSettledOrSaidNotToBe(t *testing.T) {
 				"rooftop: reverting to the kept configuration: stopping process 7\nrooftop: reverting to the kept configuration: stopping process 7\n",
 		},
 		{
-			name: "a revert without an end", lasts: time.Hour, hurry: 9 * time.Minute, restored: 2 * time.Hour,
+			name: "an endless revert", lasts: time.Hour, hurry: 9 * time.Minute, restored: 2 * time.Hour,
 			want: "terminal restored, files, report", says: "rooftop recover", took: 19 * time.Minute,
 		},
 	} {

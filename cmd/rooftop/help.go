@@ -43,7 +43,7 @@ func noArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// exactly requires n arguments. what names them, and next tells where to find them.
+// exactly requires n arguments. what names them, and next says where to find them.
 func exactly(n int, what, next string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {

@@ -90,7 +90,7 @@ func (o *mcpOptions) options(w *cli.World, named bool, flags ...string) (*attach
 	if named {
 		flags = append(flags, "--api-key-file="+o.keyFile, "--ca-file="+o.caFile)
 	} else {
-		// Whoever listens at an address that only the agent gave does not get the key.
+		// A server at an address that only the agent gave does not get the key.
 		given.Env = func(name string) (string, bool) {
 			if strings.HasPrefix(name, "ROOFTOP_API_KEY") {
 				return "", false
@@ -190,7 +190,7 @@ const keeping = "ROOFTOP_MCP_KEEPS_CHANGES"
 const pipesClose = time.Second
 
 // keepChanges serves in a process of its own session, and passes on what agent and process say to each other. An agent
-// ends its servers within seconds, by SIGKILL at last; putting a change back takes as long as a model loads.
+// ends its servers within seconds, finally by SIGKILL; reverting a change takes as long as a model loads.
 func keepChanges(ctx context.Context, w *cli.World) error {
 	program, err := os.Executable()
 	if err != nil {

@@ -116,7 +116,7 @@ func TestAgentsCompareRecordings(t *testing.T) {
 	}
 }
 
-// The API key goes to the servers that a person named, and to no other.
+// The API key goes only to the servers that the user named.
 func TestAgentsDoNotDirectTheAPIKey(t *testing.T) {
 	var o mcpOptions
 	for named, env := range map[bool]func(string) (string, bool){

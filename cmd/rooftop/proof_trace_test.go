@@ -83,15 +83,15 @@ func overhead(t *testing.T, model gguf.Shape, detail optrace.Detail, window, pai
 	if !ok {
 		t.Fatalf("%d pairs of windows are too few", slower.Pairs)
 	}
-	if c, ok := optrace.Toggled(alike(windows), 1); ok {
+	if c, ok := optrace.Toggled(relabelled(windows), 1); ok {
 		t.Logf("its windows without differ by %+.2f %%, 95 %% interval %+.2f to %+.2f (%d windows)", 100*c.Median, 100*c.Low, 100*c.High, c.Pairs)
 	}
 	return slower
 }
 
-// alike returns the windows without probes, with every other one relabelled as one with probes: a
+// relabelled returns the windows without probes, with every other one relabelled as one with probes: a
 // control of the same minutes.
-func alike(windows []optrace.Window) []optrace.Window {
+func relabelled(windows []optrace.Window) []optrace.Window {
 	var off []optrace.Window
 	for _, w := range windows {
 		if !w.On {

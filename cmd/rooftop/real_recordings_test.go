@@ -132,7 +132,7 @@ var recordedStates = map[string]recordedState{
 
 // recordedMisses are the recordings that get another answer than the right one without launch facts.
 var recordedMisses = map[string]recordedState{
-	// Whether more slots are free, or all are in use, is said to be open: --max-num-seqs is not known.
+	// It is left open whether more slots are free: --max-num-seqs is not known.
 	"vllm/h200-few-clients": healthy, "vllm/h200-few-clients-open": healthy, "vllm/h200-slots-few-many": {outcome: engine.OutcomeNotEvaluable},
 	"vllm/long-prompts": {outcome: engine.OutcomeNotEvaluable},
 	// --ctx-size is not known: what is left to advise on the small context is shared prompts, or nothing.

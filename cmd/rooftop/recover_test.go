@@ -39,7 +39,7 @@ func TestRecoverSaysAsksAndEnds(t *testing.T) {
 		after   string // what a second call says
 	}{
 		"nothing":            {nil, nil, "Nothing is left to put right", cli.ExitDone, "Nothing is left"},
-		"nobody to ask":      {settled, nil, "'rooftop recover --yes' does it", cli.ExitRecommendation, "to do"},
+		"no one to ask":      {settled, nil, "'rooftop recover --yes' does it", cli.ExitRecommendation, "to do"},
 		"dry run":            {settled, []string{"--dry-run"}, "1. end the run in the journal", cli.ExitRecommendation, "to do"},
 		"yes":                {settled, []string{"--yes"}, "Done.", cli.ExitDone, "Nothing is left"},
 		"lost":               {lost, []string{"--yes"}, "rooftop recover --leave", cli.ExitError, "--leave"},

@@ -91,7 +91,7 @@ func TestReplayShowsTheRecordedCeiling(t *testing.T) {
 	}
 }
 
-// What could not be read of a recorded server can be given later.
+// Facts that could not be read from a recorded server can be given later.
 func TestReplayTakesWhatCouldNotBeRead(t *testing.T) {
 	plain := filepath.Join("..", "..", "testdata", "recordings", "slots4-cpu.gz")
 	type document struct {

@@ -157,7 +157,7 @@ func (o *tuneOptions) grace(p *autopilot.Pilot) time.Duration {
 	return o.auto.Within()
 }
 
-// noServerOf returns the function that tells a view that there is no server yet, nil if the view
+// noServerOf returns the function that notifies a view that there is no server yet, nil if the view
 // shows that by itself.
 func noServerOf(v view) func(time.Duration, string) {
 	if w, ok := v.(serverWaiter); ok {

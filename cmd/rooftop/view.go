@@ -18,8 +18,8 @@ type view interface {
 	report(s *loop.Snapshot, k kept) error
 }
 
-// serverWaiter is a view that has to be told that there is no server yet. The screen shows that by
-// itself.
+// serverWaiter is a view that needs a notification that there is no server yet. The screen shows that
+// by itself.
 type serverWaiter interface {
 	// noServer reports why, at a time since the start. It may be called concurrently with handle.
 	noServer(at time.Duration, why string)

@@ -1,6 +1,6 @@
 // Package atomicfile replaces files atomically: a reader, also after a signal or a crash
 // at any instant, sees the old content or the new. It adds to renameio what a program
-// that writes where a person says needs: links, pipes, errors with a next step, and files
+// needs to write where the user says: links, pipes, errors with a next step, and files
 // that belong to the user of sudo.
 package atomicfile
 

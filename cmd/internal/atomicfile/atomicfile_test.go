@@ -54,7 +54,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// What is cut short, by an error as by a signal that ends a context, leaves the old.
+// A write that is cut short, by an error or by a signal that ends a context, leaves the old content.
 func TestWhatFailsLeavesTheOld(t *testing.T) {
 	cut := errors.New("interrupted")
 	for _, c := range []struct {
@@ -209,7 +209,7 @@ func TestALinkToNothingYet(t *testing.T) {
 	}
 }
 
-// What stands in the file of an open descriptor is written behind, not over.
+// A write to an open descriptor appends to its file and overwrites nothing.
 func TestAnOpenFileIsWrittenOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "out")
 	f, err := os.Create(path)

@@ -35,7 +35,7 @@ func TestSudoUser(t *testing.T) {
 	}
 }
 
-// What is written through sudo belongs to the user where they could have written it.
+// A file written through sudo belongs to the user if they could have written it.
 func TestOwner(t *testing.T) {
 	const user, group = 12345, 12346
 	if os.Geteuid() != 0 {
@@ -82,7 +82,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// A file whose name has become another's is given to nobody, nor is the other.
+// If the name of a file has become another file's, the owner gets neither.
 func TestOwnerOfANameThatChanged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT CHECKED: files that belong to who ran sudo; it needs root")

@@ -60,7 +60,7 @@ func (a *Server) Close() {
 	}
 }
 
-// Plan returns the measurement of the server. record records it and show is told of its progress; both may be nil.
+// Plan returns the measurement of the server. record records it and show shows its progress; both may be nil.
 func (a *Server) Plan(o *Options, record *session.Recorder, show func(*session.Progress)) session.Plan {
 	a.Header.Ceiling, a.Header.Objectives = o.Ceiling, o.Objectives
 	p := session.Plan{

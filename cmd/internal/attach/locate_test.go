@@ -74,7 +74,7 @@ func TestTheServerIsFoundAgainAndAgain(t *testing.T) {
 	if got := l.Watch(); got != s.URL {
 		t.Errorf("looks for %q, want %q", got, s.URL)
 	}
-	// A server that refuses, or is not there, is a reason to go on waiting.
+	// If a server refuses or is not there, the locator continues to wait.
 	if _, err := l.Attach(t.Context()); err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("attached to a server that refuses: %v", err)
 	}
@@ -107,7 +107,7 @@ func TestTheServerIsLookedFor(t *testing.T) {
 	l := locating("")
 	l.servers = func() []*proc.Server { return list }
 	if err := l.Begin(t.Context(), &cli.World{}, true); err != nil {
-		t.Fatalf("no server yet is no error, got %v", err)
+		t.Fatalf("no server yet, got error %v", err)
 	}
 	if got := l.Watch(); !strings.Contains(got, "processes") || !strings.Contains(got, "http://localhost:8000") {
 		t.Errorf("looks for %q", got)

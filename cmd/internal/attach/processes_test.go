@@ -47,9 +47,9 @@ func TestProcessesByDifferences(t *testing.T) {
 	}
 }
 
-func TestNoRunWaitWhereTheKernelDoesNotTell(t *testing.T) {
+func TestNoRunWaitIfTheKernelDoesNotReportIt(t *testing.T) {
 	if got := runWait(proc.Usage{}, proc.Usage{}, time.Second); got.OK {
-		t.Errorf("%v where nothing was told", got)
+		t.Errorf("got %v, but the kernel reported nothing", got)
 	}
 }
 

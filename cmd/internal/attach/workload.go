@@ -169,8 +169,8 @@ func (a *Server) learnWorkload(ctx context.Context, in *facts.Inputs) {
 	}
 }
 
-// around returns a function that says that the workload was scaled since its last call, and "" if it was not or the
-// cluster cannot be asked; nil for a server that is no workload.
+// around returns a function that reports that the workload was scaled since its last call, or "" if it was not or the
+// cluster cannot be reached; nil for a server that is not a workload.
 func (a *Server) around() func(context.Context) string {
 	if a.Workload == nil || a.object == nil {
 		return nil

@@ -174,7 +174,7 @@ func StepsByHand(a loop.Apply) []string {
 }
 
 // Follow returns a function that records an event in the journal before it passes the event
-// on to tell, so that a kept configuration is recorded before anybody sees it.
+// on to tell, so that a kept configuration is recorded before anyone sees it.
 func (p *Pilot) Follow(tell func(loop.Event)) func(loop.Event) {
 	if p == nil {
 		return tell
@@ -204,8 +204,8 @@ func changeAndRevert(r *engine.Recommendation) (change, back loop.Apply) {
 }
 
 // end ends the run in the journal after its session. It first waits for a change that is
-// still being made or reverted, and reverts one that is not kept, because nobody watches it
-// any more.
+// still being made or reverted, and reverts one that is not kept, because no one watches it
+// after the session.
 func (p *Pilot) end(ctx context.Context, s *loop.Snapshot) error {
 	if p == nil || p.dry {
 		return nil
@@ -233,7 +233,7 @@ func (p *Pilot) end(ctx context.Context, s *loop.Snapshot) error {
 	} else { // an open journal is what recover needs
 		next := "records it"
 		if state := p.journal.State(); !state.Settled() {
-			next = "restores the one before"
+			next = "restores the previous one"
 		}
 		errs = append(errs, fmt.Errorf("the server runs the kept configuration, which could not be recorded: %w; 'rooftop recover' %s", p.broken, next))
 	}

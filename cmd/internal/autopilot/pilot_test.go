@@ -56,7 +56,7 @@ func (h *handsNoted) Close() error {
 	return nil
 }
 
-// bookNoted is a journal of a run that stands where it is told.
+// bookNoted is a journal of a run in a given state.
 type bookNoted struct {
 	*diary
 	state journal.State
@@ -133,12 +133,12 @@ func TestTheEndOfARunInRooftopsHands(t *testing.T) {
 			want: []string{"apply [--max-num-seqs 32 → 4], back true", "let go", "end 3: told to", "closed"},
 		},
 		{
-			name: "it cannot be put back", state: unsettled, last: last, applier: handsNoted{applied: loop.Applied{Err: "the disk is gone"}},
+			name: "it cannot be restored", state: unsettled, last: last, applier: handsNoted{applied: loop.Applied{Err: "the disk is gone"}},
 			want: []string{"apply [--max-num-seqs 32 → 4], back true", "let go", "end 3: told to", "closed"}, says: "the disk is gone",
 		},
 		{
 			name: "what is kept was not recorded", state: unsettled, last: last, broken: errors.New("disk full"),
-			want: []string{"let go", "closed"}, says: "the server runs the kept configuration, which could not be recorded: disk full; 'rooftop recover' restores the one before",
+			want: []string{"let go", "closed"}, says: "the server runs the kept configuration, which could not be recorded: disk full; 'rooftop recover' restores the previous one",
 		},
 		{
 			name: "what is kept was recorded and not made last", state: journal.State{Open: true}, last: last, broken: errors.New("no permission"),
@@ -160,8 +160,8 @@ func TestTheEndOfARunInRooftopsHands(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARunWaitsForItsChange: a session that is told to end twice leaves a change that it canceled, which the
-// applier then reverts.
+// TestTheEndOfARunWaitsForItsChange ends a session by two requests, which leaves a change that it canceled; the applier
+// then reverts it.
 func TestTheEndOfARunWaitsForItsChange(t *testing.T) {
 	for _, reverts := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestADryRunTellsEachStepAndTakesNone(t *testing.T) {
 				t.Errorf("steps %q, want %q", got, c.step)
 			}
 			if got := strings.Join(told.StepsBack, "\n"); !strings.Contains(got, c.back) {
-				t.Errorf("the way back %q, want %q", got, c.back)
+				t.Errorf("revert %q, want %q", got, c.back)
 			}
 			if r := p.apply(t.Context(), loop.Apply{Changes: []engine.Change{moreSlots}}); r.Err != errDry || !r.Back {
 				t.Errorf("asked to change something: %+v", r)

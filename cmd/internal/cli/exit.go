@@ -17,7 +17,7 @@ const (
 	ExitUsage          ExitCode = 2 // invalid usage
 	ExitRecommendation ExitCode = 3 // a flag of this server should be changed
 	ExitNothing        ExitCode = 4 // reached, but without load or evaluable data
-	ExitUnreachable    ExitCode = 5 // unreachable, no engine that it reads, or it does not answer any more
+	ExitUnreachable    ExitCode = 5 // unreachable, not an engine that rooftop reads, or it no longer answers
 	ExitUnhealthy      ExitCode = 6 // reached, but its engine is dead, hung or failing
 
 	ExitBrokenPipe = ExitCode(128 + syscall.SIGPIPE) // the reader of stdout is gone

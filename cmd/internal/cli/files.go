@@ -18,8 +18,8 @@ import (
 // fifoWithin is how long a FIFO is given to be written to.
 var fifoWithin = 10 * time.Second
 
-// Open opens a file that a person named, for reading. A FIFO that no program writes to within 10 s is empty: to open
-// it as other files are would wait without an end.
+// Open opens a file that the user named, for reading. A FIFO that no program writes to within 10 s is empty: opening
+// it like other files would wait forever.
 func Open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestStateDir(t *testing.T) {
 	}
 }
 
-// TestOpenEnds holds that a FIFO that nobody writes to and a device without an end are files like others.
+// TestOpenEnds checks that a FIFO without a writer and an endless device are files like others.
 func TestOpenEnds(t *testing.T) {
 	defer func(within time.Duration) { fifoWithin = within }(fifoWithin)
 	fifoWithin = time.Millisecond

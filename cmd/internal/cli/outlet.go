@@ -23,12 +23,12 @@ const (
 	drainChunk = 64 << 10
 )
 
-// errUnread is the error of output that nobody reads.
+// errUnread is the error of output that no one reads.
 var errUnread = fmt.Errorf("%d MiB wait for a reader that does not read", maxUnread>>20)
 
-// Outlet writes to stdout or stderr, and never waits long for its reader: a pipe that nobody reads or
+// Outlet writes to stdout or stderr, and never waits long for its reader: a pipe that no one reads or
 // a terminal that was stopped with Ctrl-S must not hold up a restart of a server, its revert or the
-// end of a run. What the reader does not take is kept in memory. It is safe for concurrent use.
+// end of a run. Output that the reader does not take is kept in memory. It is safe for concurrent use.
 type Outlet struct {
 	to   io.Writer
 	most int // maxUnread except in tests

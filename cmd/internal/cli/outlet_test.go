@@ -135,7 +135,7 @@ func TestAReaderThatGoesWhileItStalls(t *testing.T) {
 	})
 }
 
-// What a reader that stalls leaves no room for is refused as a whole, with an error that ends a run.
+// Output for which a reader that stalls leaves no room is refused as a whole, with an error that ends a run.
 func TestOutputThatNobodyReadsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTap(true)
@@ -154,7 +154,7 @@ func TestOutputThatNobodyReadsIsBounded(t *testing.T) {
 			t.Errorf("%v: %d bytes arrived", err, p.got.Len())
 		}
 		if _, err := io.WriteString(o, "refused"); err == nil {
-			t.Error("output goes on behind a gap")
+			t.Error("output continues after a gap")
 		}
 	})
 }

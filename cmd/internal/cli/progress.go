@@ -39,8 +39,8 @@ func (p *Progress) Done() {
 	p.on = false
 }
 
-// CountDone returns a function that tells progress of one more that is done of all. Several goroutines may call it;
-// progress is called by one of them at a time. progress may be nil.
+// CountDone returns a function that counts one more of all as done and reports that to progress. Several goroutines
+// may call it; progress is called by one of them at a time. progress may be nil.
 func CountDone(progress func(done, all int), all int) func() {
 	var mu sync.Mutex
 	done := 0

@@ -47,7 +47,7 @@ type counter struct {
 	last time.Time
 }
 
-// count returns the number of a signal, from 1, or 0 if it belongs to the one before.
+// count returns the number of a signal, from 1, or 0 if it belongs to the previous one.
 func (c *counter) count(now time.Time) int {
 	within := sameSignal
 	if c.n == 2 {
@@ -114,7 +114,7 @@ func SignalContext() (context.Context, func()) {
 }
 
 // endByQuit leaves further signals to their defaults, but SIGQUIT, which ends the process as the others do: by
-// default the Go runtime prints all stacks, and waits without an end for whoever should read stderr.
+// default the Go runtime prints all stacks, and waits forever for a reader of stderr.
 func endByQuit(ch chan os.Signal, stopped <-chan struct{}) {
 	quits := make(chan os.Signal, 1)
 	if slices.Contains(endings(), os.Signal(syscall.SIGQUIT)) {

@@ -48,7 +48,7 @@ func TestProgramsDoNotInheritBrokenPipes(t *testing.T) {
 	}
 }
 
-// The second SIGQUIT ends the process, also with a stderr that nobody reads: no stacks are printed.
+// The second SIGQUIT ends the process, also with a stderr that no one reads: no stacks are printed.
 func TestASecondQuitEnds(t *testing.T) {
 	if os.Getenv("ROOFTOP_TEST_QUIT") != "" {
 		ctx, stop := SignalContext()

@@ -125,7 +125,7 @@ func TestNarratorIsSafe(t *testing.T) {
 	}
 	for _, r := range b.String() {
 		if r < ' ' && r != '\n' || r == '\u202e' {
-			t.Fatalf("%q was told:\n%q", r, b.String())
+			t.Fatalf("%q was printed:\n%q", r, b.String())
 		}
 	}
 }

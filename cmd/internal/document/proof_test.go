@@ -116,7 +116,7 @@ func TestStatisticalObjectOfNothing(t *testing.T) {
 		}
 	}
 	if document.Statistical(nil) != nil {
-		t.Error("no verdict is told as one")
+		t.Error("a nil verdict has a statistical part")
 	}
 }
 

@@ -133,7 +133,7 @@ func newFinished(f *loop.Finished) *finished {
 	return out
 }
 
-// limits are the limits of an automatic run; null is no limit.
+// limits are the limits of an automatic run; null means unlimited.
 type limits struct {
 	Restarts     int           `json:"restarts" absent:"0"`
 	Downtime     time.Duration `json:"downtime_s" absent:"0"`

@@ -70,7 +70,7 @@ func TestTraceHTMLHoldsNothingForeign(t *testing.T) {
 			page := traceHTML(t, pages[name])
 			checkForeign(t, page)
 			if strings.Contains(page, "NaN") || strings.Contains(page, "Inf") {
-				t.Error("a place is no number")
+				t.Error("a position is not a number")
 			}
 			if name == "hostile" && !strings.Contains(page, "&lt;script&gt;alert(1)") {
 				t.Error("the hostile text is not there: nothing was tested")

@@ -144,7 +144,7 @@ func FuzzTraceReports(f *testing.F) {
 		shown := traceHTML(t, &trace.Source{Trace: *traceOf(s), Graph: graph})
 		checkHTML(t, shown)
 		if strings.Contains(shown, `"NaN"`) || strings.Contains(shown, `Inf"`) {
-			t.Fatal("a place of a picture is no number")
+			t.Fatal("a position in a picture is not a number")
 		}
 	})
 }

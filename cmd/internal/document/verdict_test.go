@@ -90,7 +90,7 @@ func TestVerdictsWithoutAChange(t *testing.T) {
 		}(), []string{"but ▲ open: the server stopped answering"}, nil},
 		{"a queue before unknown slots", without(engine.OutcomeNotEvaluable, "50 % of the requests wait", all, unknownSlots),
 			[]string{"50 % of the requests wait", "do give -m N"}, []string{"Last raw window", "measure longer"}},
-		{"slots that a person gave wrong", without(engine.OutcomeNotEvaluable, "running stays at 16: is -m 256 right?", all, func(d *engine.Diagnosis) {
+		{"a wrong number of slots given by the user", without(engine.OutcomeNotEvaluable, "running stays at 16: is -m 256 right?", all, func(d *engine.Diagnosis) {
 			d.Facts.SlotsInferred, d.Facts.MaxNumSeqs = 16, engine.Know(256, engine.FromFlag, "")
 		}), []string{"do leave -m out, or give what the server was started with"}, []string{"fix that"}},
 		{"never seen working", without(engine.OutcomeNotEvaluable, "requests were in", engine.WindowCounts{Collected: 15, Evaluable: 15}, nil),
@@ -179,7 +179,7 @@ func TestALowerLimitIsNoMeasurement(t *testing.T) {
 	}
 	doc := string(diagnosed(t, d))
 	if n := strings.Count(doc, `"at_least": true`); n != 1 {
-		t.Errorf("at_least stands %d times in the document, want once: an absent value is no limit", n)
+		t.Errorf("at_least is %d times in the document, want once: an absent value is not a limit", n)
 	}
 	if err := schema(t, "diagnosis.v1.schema.json").Validate(decoded(t, []byte(doc))); err != nil {
 		t.Error(err)

@@ -22,7 +22,7 @@ type Engine struct {
 	*catalog.Engine
 	// Page is how its metrics page is read.
 	Page *enginepage.Dialect
-	// Get, if set, fetches the page in place of GET /metrics: an engine that tells more elsewhere appends it
+	// Get, if set, fetches the page in place of GET /metrics: an engine that reports more elsewhere appends it
 	// in the same format. launch are the settings of the server's launch, nil if it is unknown.
 	Get func(ctx context.Context, client *collect.Client, launch map[string]facts.Setting, buf []byte) ([]byte, error)
 	// Waits is set for an engine that answers between two of its steps: an answer then takes time and costs none.
@@ -98,7 +98,7 @@ func (p *Page) Page(ctx context.Context, buf []byte) ([]byte, error) {
 }
 
 // HealthOf reads the health of one server of an engine, as [enginepage.Health] does; the state of an engine
-// that does not tell it without work stays unknown.
+// that cannot report it without work stays unknown.
 func (e Engine) HealthOf(client *collect.Client) func(context.Context) engine.Health {
 	if e.Health == "" {
 		return func(context.Context) engine.Health {

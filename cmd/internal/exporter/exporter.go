@@ -22,8 +22,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Source returns the diagnoses of all servers. It is called again and again until ctx ends. Servers beside an error are
-// those that it knows of: of them only the names count.
+// Source returns the diagnoses of all servers. It is called again and again until ctx ends. Servers returned with an
+// error are those that it knows of; only their names count.
 type Source func(ctx context.Context) ([]fleet.Server, error)
 
 // Exporter holds the latest diagnoses.
@@ -45,9 +45,9 @@ func New(version string) *Exporter {
 	return e
 }
 
-// Run diagnoses until ctx ends, each time after a pause. A diagnosis that fails leaves of the servers that the source
-// knows of, else of those before it, that they could not be read: what is stale never looks well, and what is known to
-// exist never vanishes. failed is called with its error.
+// Run diagnoses until ctx ends, each time after a pause. After a diagnosis that fails, the servers that the source knows
+// of, or else those of the previous diagnosis, count as unreadable: stale data never looks healthy, and a known server
+// never vanishes. failed is called with its error.
 func (e *Exporter) Run(ctx context.Context, source Source, pause time.Duration, failed func(error)) {
 	for {
 		servers, err := source(ctx)

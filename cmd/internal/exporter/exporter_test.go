@@ -113,7 +113,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// What failed, or has not happened yet, leaves no server that looks well, and none that is known vanishes.
+// After a failed diagnosis, or before the first one, no server looks healthy, and no known server vanishes.
 func TestFailureLeavesServersUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New("1.2.3")
@@ -142,7 +142,7 @@ func TestFailureLeavesServersUnread(t *testing.T) {
 			{"the first fails", answer{"", errors.New("1")}, "", ""},
 			{"it fails again, and the source knows a server", answer{"a:1", errors.New("2")}, "", "a:1"},
 			{"success", answer{"a:1 b:1", nil}, "a:1 b:1", ""},
-			{"the source knows no server any more", answer{"", errors.New("3")}, "", "a:1 b:1"},
+			{"the source no longer knows a server", answer{"", errors.New("3")}, "", "a:1 b:1"},
 			{"nor does it then", answer{"", errors.New("4")}, "", "a:1 b:1"},
 			{"one server is left", answer{"b:1", nil}, "b:1", ""},
 			{"none is left", answer{"", nil}, "", ""},

@@ -24,7 +24,7 @@ const (
 )
 
 // Fleet diagnoses the servers that were scraped in a range, what to look at first on top. given are the facts
-// that the user gives about all of them. progress is told how many servers of how many are done; it may be nil.
+// that the user gives about all of them. progress gets the number of servers done and of all; it may be nil.
 // A server that could not be read is listed with the reason. The error, which has the exit code, is about the
 // Prometheus server: no server could be read. The servers that it knows of are listed beside it.
 func (o *Scraped) Fleet(ctx context.Context, given *attach.Options, r prometheus.Range, progress func(done, all int)) ([]fleet.Server, error) {

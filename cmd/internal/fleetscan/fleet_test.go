@@ -184,7 +184,7 @@ func (f *fake) read(t *testing.T) (list []fleet.Server, took time.Duration, err 
 		})
 		took = time.Since(began)
 		if err == nil && last != len(f.servers) {
-			t.Errorf("told of %d of %d servers", last, len(f.servers))
+			t.Errorf("progress reached %d of %d servers", last, len(f.servers))
 		}
 	})
 	return list, took, err

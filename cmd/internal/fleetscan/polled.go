@@ -41,7 +41,7 @@ type server struct {
 }
 
 // Fleet polls the servers for the duration given, and returns them, what to look at first on top. given are the
-// facts that the user gives about all of them. progress is told how many servers of how many are done; it may be
+// facts that the user gives about all of them. progress gets the number of servers done and of all; it may be
 // nil. A server that does not answer is listed as down, and one that could not be read with the reason.
 func (o *Polled) Fleet(ctx context.Context, given *attach.Options, progress func(done, all int)) ([]fleet.Server, error) {
 	servers, err := o.servers(ctx, given)

@@ -62,7 +62,7 @@ func TestFleetOfAFile(t *testing.T) {
 		}
 	})
 	if err != nil || len(list) != 4 || last != 4 {
-		t.Fatalf("%d servers, told of %d: %v", len(list), last, err)
+		t.Fatalf("%d servers, progress reached %d: %v", len(list), last, err)
 	}
 	byName := map[string]*fleet.Server{}
 	for i := range list {

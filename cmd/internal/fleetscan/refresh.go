@@ -8,10 +8,10 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 )
 
-// Read diagnoses servers, ranked. It tells progress how many of how many are done.
+// Read diagnoses servers, ranked. It reports to progress the number of servers done and of all.
 type Read func(ctx context.Context, progress func(done, all int)) ([]fleet.Server, error)
 
-// List is a list of servers that is read again and again. What was read last is kept when a reading fails, and
+// List is a list of servers that is read again and again. If a reading fails, the last successful one is kept and
 // marked.
 type List struct {
 	read  Read

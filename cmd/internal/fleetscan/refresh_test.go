@@ -11,7 +11,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 )
 
-// A list is read again after each pause or when asked for. A reading that fails keeps the servers, and is told.
+// A list is read again after each pause or when asked for. A reading that fails keeps the servers, and is reported.
 func TestList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -1,6 +1,6 @@
 // Package fleetscan diagnoses many servers: those that a Prometheus server scraped, without contacting
 // them, or those of a file or of Kubernetes, by polling each for a while. It reads the list again and
-// again for a screen. What the diagnoses have in common is computed by engine/fleet.
+// again for a screen. Package engine/fleet computes what the diagnoses have in common.
 package fleetscan
 
 import (
@@ -120,7 +120,7 @@ func (o *Scraped) source(series []string) (*prometheus.Source, error) {
 	return source, nil
 }
 
-// Check rejects what is no Prometheus server, before it is contacted. The error is a usage error.
+// Check rejects an address that is not one of a Prometheus server, without contacting it. The error is a usage error.
 func (o *Scraped) Check() error {
 	_, err := o.source(nil)
 	return err
@@ -202,8 +202,8 @@ func (o *Scraped) examine(t prometheus.Target, pages []prometheus.Page, r promet
 	return session.Examine(*h, polls(pages, r), session.End{Duration: r.To.Sub(r.From)}, cli.Version(), record)
 }
 
-// A server is no longer scraped at the end of a range without so many scrapes there, or, if one scrape does not tell
-// how often they are, after the time at which Prometheus takes a series for gone.
+// A server counts as no longer scraped if so many scrapes are missing at the end of a range or, if a single scrape does
+// not show the interval, after the time at which Prometheus considers a series gone.
 const (
 	missedScrapes = 3
 	lookback      = 5 * time.Minute

@@ -22,9 +22,9 @@ type kind struct {
 	containers []string
 	ordered    bool // pods are replaced one after another, and each is waited for
 
-	// What follows is of kinds that an operator makes pods for. It is not part of Kubernetes.
+	// The fields below are for kinds that an operator makes pods for. They are not part of Kubernetes.
 
-	pods  string // selects the pods of an object, whose name {} stands for; "" if the object itself does
+	pods  string // selects the pods of an object, with {} for its name; "" if the object itself does
 	alone string // name in the pods of a container that is not in a list
 	adds  bool   // the operator adds arguments of its own before or after those of the object
 }
@@ -97,7 +97,7 @@ func (w *Workload) locate(o *Object, text json.RawMessage) error {
 	return fmt.Errorf("%s has no container at %s, where rooftop would set arguments", w, places)
 }
 
-// lookup returns what stands at a path of JSON; nil if nothing does.
+// lookup returns the value at a path of JSON; nil if there is none.
 func lookup(text json.RawMessage, path string) json.RawMessage {
 	for _, name := range strings.Split(path, "/")[1:] {
 		var fields map[string]json.RawMessage

@@ -54,7 +54,7 @@ func TestObjectsOfOperatorsHaveTheirContainersElsewhere(t *testing.T) {
 			`{"metadata":{"name":"a"},"spec":{"predictor":{"model":{"runtime":"rt"}}}},{"metadata":{"name":"b"},"spec":{"predictor":{"model":{"runtime":"rt"}}}}`, "is of 2 InferenceServices (a, b)", "", "",
 		},
 		"a group":     {"lws/g", `{"leaderWorkerTemplate":{"leaderTemplate":{"spec":{"containers":[{"name":"l",` + args + `}]}},"workerTemplate":{"spec":{"containers":[{"name":"w"}]}}}}`, "", "l", "/spec/leaderWorkerTemplate/leaderTemplate/spec/containers/0", "leaderworkerset.sigs.k8s.io/name=g,leaderworkerset.sigs.k8s.io/worker-index=0"},
-		"all alike":   {"lws/g", `{"leaderWorkerTemplate":{"workerTemplate":{"spec":{"containers":[{"name":"w",` + args + `}]}}}}`, "", "w", "/spec/leaderWorkerTemplate/workerTemplate/spec/containers/0", "leaderworkerset.sigs.k8s.io/name=g,leaderworkerset.sigs.k8s.io/worker-index=0"},
+		"all equal":   {"lws/g", `{"leaderWorkerTemplate":{"workerTemplate":{"spec":{"containers":[{"name":"w",` + args + `}]}}}}`, "", "w", "/spec/leaderWorkerTemplate/workerTemplate/spec/containers/0", "leaderworkerset.sigs.k8s.io/name=g,leaderworkerset.sigs.k8s.io/worker-index=0"},
 		"of llm-d's":  {"llmisvc/q", `{"template":{"containers":[{"name":"main",` + args + `}]}}`, "", "main", "/spec/template/containers/0", "app.kubernetes.io/component in (llminferenceservice-workload,llminferenceservice-workload-leader),app.kubernetes.io/name=q"},
 		"by defaults": {"llmisvc/q", `{"model":{"uri":"hf://m"}}`, "", "has no container at spec.template.containers", "", ""},
 	} {
@@ -113,7 +113,7 @@ func TestPodsBeforeAChangeAreNotAfterIt(t *testing.T) {
 	rolled(true, "before")
 	a.refuses = true
 	if _, err := w.Patch(t.Context(), change); err == nil {
-		t.Error("a refused patch is no error")
+		t.Error("a refused patch is not an error")
 	}
 	rolled(true, "after a change that was refused")
 	a.refuses = false

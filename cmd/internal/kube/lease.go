@@ -57,7 +57,7 @@ type leased struct {
 	} `json:"spec"`
 }
 
-// lasts returns how long a lease lasts without a renewal: a minute, unless somebody else wrote it.
+// lasts returns how long a lease lasts without a renewal: a minute, unless someone else wrote it.
 func (s *leased) lasts() time.Duration {
 	return min(time.Duration(s.Spec.Seconds)*time.Second, leaseMost)
 }
@@ -77,7 +77,7 @@ func (l *Lease) read(ctx context.Context) (*leased, error) {
 	return have, err
 }
 
-// mine reports whether the run has a lease, or nobody has.
+// mine reports whether the run has a lease, or no one has.
 func (l *Lease) mine(have *leased) bool {
 	by := have.Spec.Holder
 	return by == "" || by == l.holder || l.run != "" && strings.HasPrefix(by, l.run+", ")
@@ -89,7 +89,7 @@ func (l *Lease) taken(have *leased) error {
 		have.Spec.Holder, have.Spec.Acquired.Local().Format("2006-01-02 15:04:05"), l.Name(), have.Spec.Seconds)
 }
 
-// Check returns who else has the lease; nil if nobody has. It changes nothing.
+// Check returns an error that names another holder of the lease; nil if there is none. It changes nothing.
 func (l *Lease) Check(ctx context.Context) error {
 	have, err := l.read(ctx)
 	if err == nil && !l.mine(have) && time.Since(have.Spec.Renewed.Time) < have.lasts() {
@@ -99,7 +99,7 @@ func (l *Lease) Check(ctx context.Context) error {
 }
 
 // Take takes the lease, or renews it, and keeps it until Release. One of another holder is taken over when
-// nobody has renewed it for as long as it lasts, as seen from here: clocks of machines differ. patient waits
+// no one has renewed it for as long as it lasts, as seen from here: clocks of machines differ. patient waits
 // for that even if it was renewed lately.
 func (l *Lease) Take(ctx context.Context, patient bool) error {
 	if err := l.take(ctx, patient); err != nil || l.stop != nil {
@@ -116,7 +116,7 @@ func (l *Lease) Take(ctx context.Context, patient bool) error {
 				return
 			case <-time.After(leaseRenew):
 			}
-			// If somebody has taken it over, the next Take says so.
+			// If someone has taken it over, the next Take says so.
 			limited, cancel := context.WithTimeout(renewals, leaseRenew)
 			_ = l.take(limited, false)
 			cancel()
@@ -138,7 +138,7 @@ func (l *Lease) take(ctx context.Context, patient bool) error {
 			if err := l.write(ctx, have); err == nil || !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 				return err
 			}
-			continue // somebody else was faster
+			continue // someone else was faster
 		case seen != nil && seen.Metadata.ResourceVersion != version, !patient && time.Since(have.Spec.Renewed.Time) < have.lasts():
 			return l.taken(have)
 		}

@@ -48,7 +48,7 @@ func (s *leases) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(s.have)
 }
 
-// hold lets somebody have the lease for a number of seconds, since a while ago.
+// hold lets someone have the lease for a number of seconds, since a while ago.
 func (s *leases) hold(holder string, seconds int, since time.Duration) {
 	s.version++
 	s.have = new(leased)
@@ -65,16 +65,16 @@ func TestALeaseHasOneHolder(t *testing.T) {
 		faster  string
 		want    string // who has it afterwards, "" for this process
 	}{
-		"nobody":                    {},
-		"somebody":                  {"other, process 8 on n", 60, 0, "", "other, process 8 on n"},
-		"somebody of long ago":      {"other, process 8 on n", 0, time.Hour, "", ""},
-		"given up":                  {"", 60, time.Hour, "", ""},
-		"another process of it":     {"run, process 8 on n", 60, 0, "", ""},
-		"a run of a similar name":   {"run2, process 8 on n", 60, 0, "", "run2, process 8 on n"},
-		"itself":                    {"run, process 7 on n", 60, 0, "", ""},
-		"somebody who is faster":    {"", 0, 0, "other, process 8 on n", "other, process 8 on n"},
-		"one of it that is faster":  {"", 0, 0, "run, process 9 on n", ""},
-		"somebody faster than this": {"other, process 8 on n", 0, time.Hour, "third, process 9 on n", "third, process 9 on n"},
+		"no one":                   {},
+		"someone":                  {"other, process 8 on n", 60, 0, "", "other, process 8 on n"},
+		"someone long ago":         {"other, process 8 on n", 0, time.Hour, "", ""},
+		"given up":                 {"", 60, time.Hour, "", ""},
+		"another process of it":    {"run, process 8 on n", 60, 0, "", ""},
+		"a run of a similar name":  {"run2, process 8 on n", 60, 0, "", "run2, process 8 on n"},
+		"itself":                   {"run, process 7 on n", 60, 0, "", ""},
+		"someone faster":           {"", 0, 0, "other, process 8 on n", "other, process 8 on n"},
+		"one of it that is faster": {"", 0, 0, "run, process 9 on n", ""},
+		"someone faster than this": {"other, process 8 on n", 0, time.Hour, "third, process 9 on n", "third, process 9 on n"},
 	} {
 		s := new(leases)
 		if c.holder != "" || c.seconds > 0 {

@@ -142,20 +142,20 @@ var cannotStart = []string{
 // Trouble returns why a pod will not serve, in one sentence; "" while it may. hopeless is false if that can
 // end without a change to the object: room for the pod.
 func (w *Workload) Trouble(ctx context.Context, p *Pod) (why string, hopeless bool) {
-	told := func(format string, a ...any) string {
+	failure := func(format string, a ...any) string {
 		return "pod " + p.Metadata.Name + ": " + fmt.Sprintf(format, a...)
 	}
 	if c := p.condition("PodScheduled"); c.Status == "False" {
-		return told("no node can run it: %s", strings.TrimSuffix(c.Message, ".")), false
+		return failure("no node can run it: %s", strings.TrimSuffix(c.Message, ".")), false
 	}
 	over := p.Over()
 	switch alone := metav1.GetControllerOf(&p.Metadata) == nil; {
 	case over && !alone:
 		return "", false // Kubernetes makes another one in its place
 	case over && p.Status.Reason != "":
-		return told("%s", join(p.Status.Reason, p.Status.Message)), true
+		return failure("%s", join(p.Status.Reason, p.Status.Message)), true
 	case alone && p.Metadata.DeletionTimestamp != nil:
-		return told("it is being deleted: %s", cmp.Or(p.condition("DisruptionTarget").Message, "somebody else did that")), true
+		return failure("it is being deleted: %s", cmp.Or(p.condition("DisruptionTarget").Message, "somebody else did that")), true
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		end := s.State.Terminated
@@ -175,13 +175,13 @@ func (w *Workload) Trouble(ctx context.Context, p *Pod) (why string, hopeless bo
 				}
 				how = said + " (" + how + ")"
 			}
-			return told("%s", how), true
+			return failure("%s", how), true
 		case waits != nil && slices.Contains(cannotStart, waits.Reason):
-			return told("it does not start: %s", join(waits.Reason, waits.Message)), true
+			return failure("it does not start: %s", join(waits.Reason, waits.Message)), true
 		}
 	}
 	if over {
-		return told("it ended with exit status 0"), true
+		return failure("it ended with exit status 0"), true
 	}
 	return "", false
 }

@@ -115,7 +115,7 @@ func relay(local net.Conn, data httpstream.Stream) {
 	}
 	<-done
 	_ = local.Close()
-	_ = data.Reset() // what nobody reads of it would hold up all streams of the connection
+	_ = data.Reset() // data that no one reads would hold up all streams of the connection
 	<-done
 }
 
@@ -146,7 +146,7 @@ func (t *Tunnel) drop(conn httpstream.Connection) {
 // shutWithin is how long the end of a connection may take, which sends a last message.
 const shutWithin = 2 * time.Second
 
-// shut closes a connection. It leaves one behind whose other end takes no messages any more.
+// shut closes a connection. It abandons one whose other end no longer takes messages.
 func shut(conn httpstream.Connection) {
 	done := make(chan struct{})
 	go func() {
@@ -241,7 +241,7 @@ func (e *nodeAwayError) WayCut() {}
 const watchEvery = 10 * time.Second
 
 // watch drops the connection to a pod that is gone. Its streams need not end by themselves: requests that
-// the pod had not answered waited for ever, and so did the clients of a load.
+// the pod had not answered waited forever, and so did the clients of a load.
 func (t *Tunnel) watch(conn httpstream.Connection, pod *Pod) {
 	for {
 		select {
@@ -258,7 +258,7 @@ func (t *Tunnel) watch(conn httpstream.Connection, pod *Pod) {
 	}
 }
 
-// gone reports whether a pod is known to be there no more.
+// gone reports whether a pod is known to exist no longer.
 func (w *Workload) gone(ctx context.Context, pod *Pod) bool {
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()

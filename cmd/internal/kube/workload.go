@@ -99,7 +99,7 @@ func (w *Workload) path() string {
 	return "/apis/" + w.kind.group + "/" + w.kind.version + "/namespaces/" + w.Namespace + "/" + w.kind.resource + "/" + w.Name
 }
 
-// Patch changes the object by a JSON patch, whose tests keep it from being changed if somebody else has.
+// Patch changes the object by a JSON patch, whose tests prevent the change if someone else has changed the object.
 func (w *Workload) Patch(ctx context.Context, list []Operation) (*Object, error) {
 	earlier := w.before
 	if w.kind.adds && w.kind.changes(list) {
@@ -347,7 +347,7 @@ func (c *Container) asks(template *Container, added bool) bool {
 	return true
 }
 
-// contains reports whether a list has another one within it. KServe replaces what stands in double braces.
+// contains reports whether a list has another one within it. KServe replaces text in double braces.
 func contains(list, part []string) bool {
 	for i := range len(list) - len(part) + 1 {
 		if slices.EqualFunc(list[i:i+len(part)], part, func(a, b string) bool { return a == b || strings.Contains(b, "{{") }) {
@@ -440,8 +440,8 @@ func (w *Workload) Delete(ctx context.Context, p *Pod) error {
 // Surges reports whether Kubernetes starts a new pod before it ends an old one.
 func (o *Object) Surges() bool { return o.Spec.Strategy.Type == "RollingUpdate" }
 
-// Disown removes rooftop from those that set fields of the object, so that whoever set them before is not told
-// of a conflict. What cannot be removed is left.
+// Disown removes rooftop from the managers of the object's fields, so that the previous manager gets no conflict. It
+// ignores errors.
 func (w *Workload) Disown(ctx context.Context, o *Object) {
 	i := slices.IndexFunc(o.Metadata.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == manager })
 	if i < 0 {
@@ -451,8 +451,8 @@ func (w *Workload) Disown(ctx context.Context, o *Object) {
 	_, _ = w.Patch(ctx, []Operation{{Op: "test", Path: at + "/manager", Value: json.RawMessage(`"` + manager + `"`)}, {Op: "remove", Path: at}})
 }
 
-// owners are labels and annotations of objects that something else writes, and what to do instead. {} stands
-// for the value.
+// owners are labels and annotations of objects that something else writes, and what to do instead. {} is replaced
+// by the value.
 var owners = []struct{ key, value, sentence string }{
 	{"app.kubernetes.io/managed-by", "Helm", "Helm wrote it: set the flag in the chart's values and run helm upgrade"},
 	{"argocd.argoproj.io/tracking-id", "", "Argo CD keeps it as it is in Git ({}): set the flag there"},
@@ -461,7 +461,7 @@ var owners = []struct{ key, value, sentence string }{
 	{"helm.toolkit.fluxcd.io/name", "", "Flux keeps it as its HelmRelease {} says: set the flag in its values"},
 }
 
-// Owner returns who else writes the object, and would take a change back or lose it; "" if nobody does.
+// Owner describes what else writes the object, and would revert a change or lose it; "" if nothing does.
 func (o *Object) Owner() string {
 	for _, ref := range o.Metadata.OwnerReferences {
 		if ref.Controller != nil && *ref.Controller {

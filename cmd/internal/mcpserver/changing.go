@@ -134,7 +134,7 @@ func appliedResult(a *tuning.AppliedChange) *result {
 	return &result{page: tuning.Applied(a), document: func(w io.Writer) error { return document.WriteApplied(w, a) }}
 }
 
-// beat tells a client that waits for a change how long it has taken, until done is called.
+// beat reports to a client that waits for a change how long it has taken, until done is called.
 func (s *Server) beat(ctx context.Context, q *mcp.CallToolRequest, what string, within time.Duration) (done func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})
@@ -163,8 +163,8 @@ func ended(made *change, code cli.ExitCode, why string) *loop.Snapshot {
 	return last
 }
 
-// settle keeps the change of this session if the comparison is of it and says that it is better. It returns what to
-// tell.
+// settle keeps the change of this session if the comparison is about it and finds it better. It returns a note for the
+// agent.
 func (s *Server) settle(ctx context.Context, before, after *kept, j *tuning.PastComparison) (note string, err error) {
 	s.mu.Lock()
 	c := s.change
@@ -230,7 +230,7 @@ func (s *Server) finish(ctx context.Context, c *change, code cli.ExitCode, why s
 	return err
 }
 
-// revert puts back the change that is in place and not kept.
+// revert reverts the change that is in place and not kept.
 func (s *Server) revert(ctx context.Context, why string) error {
 	s.mu.Lock()
 	c := s.change
@@ -255,7 +255,7 @@ func (s *Server) undo(ctx context.Context, q *mcp.CallToolRequest, _ nothing) (*
 	if c != nil {
 		defer s.beat(ctx, q, "restarting the server as it ran before", c.control.Within)()
 	}
-	// A revert that is under way goes on, whatever becomes of the call.
+	// A revert that has begun continues even if the call is canceled.
 	if err := s.revert(context.WithoutCancel(ctx), "reverted on request"); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// The loop of an agent: measure, change, measure, judge. What is better is kept, and stays when the agent goes.
+// The loop of an agent: measure, change, measure, judge. A better change is kept, and stays when the agent leaves.
 func TestAProvenChangeIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, crowded)
@@ -46,7 +46,7 @@ func TestAProvenChangeIsKept(t *testing.T) {
 	})
 }
 
-// What is not proven does not stay, whether the agent reverts it or goes.
+// An unproven change does not stay, whether the agent reverts it or leaves.
 func TestAnUnprovenChangeIsReverted(t *testing.T) {
 	for name, end := range map[string]func(r *rig){
 		"by the agent": func(r *rig) {

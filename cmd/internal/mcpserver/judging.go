@@ -92,7 +92,7 @@ func (s *Server) of(k *kept) (list []*loop.Measurement, names []string) {
 // look counts the comparisons of two configurations.
 type look struct{ times, measurements int }
 
-// plannedLooks is the number of verdicts on two configurations, each with more measurements than the one before, whose
+// plannedLooks is the number of verdicts on two configurations, each with more measurements than the previous one, whose
 // intervals hold together.
 const plannedLooks = 6
 

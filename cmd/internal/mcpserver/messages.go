@@ -50,7 +50,7 @@ func (m *messages) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads a line. Of one that is too long, it returns the beginning.
+// line reads a line. If the line is too long, it returns the beginning.
 func (m *messages) line() (line []byte, err error) {
 	for {
 		part, err := m.in.ReadSlice('\n')

@@ -83,13 +83,13 @@ func nameOf(t collect.Target) string {
 	return strings.Replace(t.Base(), "://localhost:", "://127.0.0.1:", 1)
 }
 
-// errNotNamed refuses an address that no person gave: an agent may have read it anywhere, and rooftop contacts none
-// but those that it is given.
+// errNotNamed refuses an address that the user did not give: an agent may have read it anywhere, and rooftop contacts
+// only given addresses.
 func errNotNamed(t collect.Target) error {
 	return fmt.Errorf("%s is not on this machine, and rooftop mcp was not started for it: a person adds %s to its command line", t, launch.Line("--url", t.Base()))
 }
 
-// target returns the server of an argument, and whether a person named it.
+// target returns the server of an argument, and whether the user named it.
 func (s *Server) target(given string) (t collect.Target, named bool, err error) {
 	list := s.c.Found()
 	if given == "" {
@@ -113,7 +113,7 @@ func (s *Server) target(given string) (t collect.Target, named bool, err error) 
 	return t, named, nil
 }
 
-// onLoopback reports whether an address is one of this machine by itself, without a name that somebody resolves.
+// onLoopback reports whether an address is one of this machine by itself, without a name to resolve.
 func onLoopback(t collect.Target) bool {
 	host, _ := attach.HostPort(t)
 	ip, err := netip.ParseAddr(host)
@@ -253,7 +253,7 @@ func (s *Server) keep(k *kept) (note string) {
 	return "Kept as measurement " + k.Name + "."
 }
 
-// teller returns a function that tells the client the progress of a call, if it asked for that.
+// teller returns a function that reports the progress of a call to the client, if it asked for that.
 func teller(ctx context.Context, q *mcp.CallToolRequest) func(done, of time.Duration, text string) {
 	token := q.Params.GetProgressToken()
 	return func(done, of time.Duration, text string) {

@@ -35,14 +35,14 @@ type Config struct {
 	Env     func(string) (string, bool)
 	// Command runs a command of rooftop and returns what it prints on stdout. An error is what it prints on stderr.
 	Command func(ctx context.Context, args ...string) (string, error)
-	// Options returns the options of a measurement from flags of diagnose. named is true for a server that a person
+	// Options returns the options of a measurement from flags of diagnose. named is true for a server that the user
 	// named: only that one is sent an API key.
 	Options func(named bool, flags ...string) (*attach.Options, error)
 	// Found lists the servers among this machine's processes.
 	Found func() []tuning.ListedServer
 	// Attach connects to the server of the options.
 	Attach func(ctx context.Context, o *attach.Options) (*Attached, error)
-	// Named are the servers that a person named and that are not on this machine's loopback addresses.
+	// Named are the servers that the user named and that are not on this machine's loopback addresses.
 	Named []collect.Target
 	// Changeable is the only server that may be changed; the zero target is none. Take takes control of it.
 	Changeable collect.Target
@@ -125,7 +125,7 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	if errors.Is(context.Cause(s.life), errUnread) {
 		err = errUnread
 	}
-	s.calls.Lock() // a change that is canceled is put back first
+	s.calls.Lock() // a change that is canceled is reverted first
 	defer s.calls.Unlock()
 	if s.change != nil {
 		err = errors.Join(err, s.revert(context.WithoutCancel(ctx), "the client has gone before the change was proven"))

@@ -119,8 +119,8 @@ func (r *journalled) intend(j *journal.Record) {
 	r.Changes = append(r.Changes, c)
 }
 
-// judge adds the verdict on a change, and whether its result was within the prediction. What somebody else changed
-// has no intent, and is no change of the run.
+// judge adds the verdict on a change, and whether its result was within the prediction. A change by someone
+// else has no intent, and is not one of the run.
 func (r *journalled) judge(j *journal.Record) {
 	c := r.last()
 	if i := slices.IndexFunc(r.Changes, func(c tuning.PastChange) bool { return c.N == j.Iteration }); i >= 0 {

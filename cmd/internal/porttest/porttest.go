@@ -1,5 +1,5 @@
-// Package porttest gives tests addresses for servers that must be told where to listen, or that listen again at
-// the same address. A server inside the test listens on port 0 instead and keeps its listener.
+// Package porttest gives tests addresses for servers that need one to start, or that listen again at the same
+// address. A server inside the test listens on port 0 instead and keeps its listener.
 package porttest
 
 import (

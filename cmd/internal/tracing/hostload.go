@@ -62,7 +62,7 @@ func (t *others) sample() *optrace.HostLoad {
 	return t.newest
 }
 
-// sampleNow returns which processes used the CPUs until now. If they cannot be read any more, it
+// sampleNow returns which processes used the CPUs until now. If they can no longer be read, it
 // returns the previous data.
 func (t *others) sampleNow() *optrace.HostLoad {
 	if t.meter == nil {

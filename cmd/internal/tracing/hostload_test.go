@@ -58,15 +58,15 @@ func TestOtherProgramsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestOtherProgramsWhileATraceGoesOn checks that processes are not read all the time, and that the
+// TestOtherProgramsDuringATrace checks that processes are not read all the time, and that the
 // last reading is kept after the target's end.
-func TestOtherProgramsWhileATraceGoesOn(t *testing.T) {
+func TestOtherProgramsDuringATrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := &optrace.HostLoad{Elapsed: time.Second}, &optrace.HostLoad{Elapsed: 6 * time.Second}
 		l := &loads{answers: []*optrace.HostLoad{first, second, nil}}
 		var o others
 		if o.sample() != nil || o.sampleNow() != nil {
-			t.Error("nobody measures, and something is known")
+			t.Error("nothing was measured, and something is known")
 		}
 		o.begin(&Options{load: func(int) (loadMeter, error) { return l, nil }}, 42)
 		if o.sample() != nil || l.asked != 0 {

@@ -239,7 +239,7 @@ func validate(data []byte) (faults []string) {
 				}
 				names[on], ids[id] = true, true
 			} else if _, ok := e.Args["sort_index"].(float64); !ok {
-				fault("%+v is no metadata that is known", e)
+				fault("%+v is not known metadata", e)
 			}
 			continue
 		case "C":

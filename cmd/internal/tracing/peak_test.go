@@ -63,7 +63,7 @@ func TestRoofByTheCatalog(t *testing.T) {
 	}
 	out, _, _ = traceOn(t, hidden, variables(), newDecoder(time.Millisecond, 500), "--json", "--catalog", ours)
 	if r, gaps := roofIn(t, out); r.From != optrace.PeakCatalog || r.BytesPerSecond != optrace.CatalogRead*12.8e9 || r.FlopsPerSecond != 96e9 {
-		t.Errorf("a person's file: %+v, %q", r, gaps)
+		t.Errorf("the user's file: %+v, %q", r, gaps)
 	}
 	if _, errs, code := traceOn(t, hidden, variables(), nil, "--catalog", file); code != cli.ExitUsage || !strings.Contains(errs, "--catalog") {
 		t.Errorf("no catalog: exit code %d: %s", code, errs)

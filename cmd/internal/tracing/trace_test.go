@@ -36,7 +36,7 @@ type decoder struct {
 	closed  bool
 	lasts   func() // what a call takes of the test's own time; nil nothing
 	fails   error  // instead of ending
-	idle    bool   // computes nothing and goes on
+	idle    bool   // computes nothing and does not end
 	ended   bool   // before more than graphs was watched
 	execs   bool   // instead of ending
 	prompts bool   // alone
@@ -476,7 +476,7 @@ func TestTraceOfATargetThatEndsInTheMiddle(t *testing.T) {
 		}
 	}
 	if _, errs, _ := runTrace(t, &decoder{idle: true}, "--duration", "200ms"); strings.Contains(errs, "ended") {
-		t.Errorf("of a target that goes on it says %q", errs)
+		t.Errorf("a target that has not ended: %q", errs)
 	}
 }
 
@@ -548,7 +548,7 @@ func TestTraceSavesWhileItRecords(t *testing.T) {
 	}
 	whole, err := readRecording(file)
 	if err != nil || last == nil || len(whole.Events) <= len(last.Events) || !slices.Equal(whole.Events[:len(last.Events)], last.Events) {
-		t.Fatalf("%v: the whole recording does not go on from the one that was cut", err)
+		t.Fatalf("%v: the whole recording does not continue the one that was cut", err)
 	}
 	if last.Observer.HitsPerToken == 0 {
 		t.Errorf("known of the one that was cut was %+v, %v", last.Observer, last.Gaps)

@@ -34,7 +34,7 @@ func TestWriter(t *testing.T) {
 			"\n" + `{"ph":"i","ts":0,"pid":1,"tid":2,"cat":"c","name":"a","s":"t","args":{}}`},
 		{"counter", func(w *Writer) { w.Counter(1, "power", time.Millisecond, "W", 1e21) },
 			"\n" + `{"ph":"C","ts":1000,"pid":1,"name":"power","args":{"W":1e+21}}`},
-		{"what is no number", func(w *Writer) {
+		{"not a number", func(w *Writer) {
 			w.Counter(1, "power", 0, "W", math.NaN())
 			w.Counter(1, "power", 0, "W", math.Inf(-1))
 			w.Instant(Track{1, 2}, "", "a", 0, Real("x", math.NaN()), Int("y", 1))

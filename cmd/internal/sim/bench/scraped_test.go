@@ -14,8 +14,8 @@ import (
 )
 
 // TestScrapeIntervals diagnoses scenarios by pages as a Prometheus server scrapes them, without GPU and
-// health. What a coarse interval cannot show may be left open, but no other wrong flag is recommended
-// than by the same pages every 250 ms. What is told is counted against the direct diagnosis, which has GPU and
+// health. A coarse interval may leave findings open, but no other wrong flag is recommended
+// than by the same pages every 250 ms. Findings are counted against the direct diagnosis, which has GPU and
 // health. A few scenarios at one interval unless SIMBENCH_SCRAPED has some:
 //
 //	SIMBENCH_SCRAPED=5s,15s,30s,60s go test -timeout 1h -run ScrapeIntervals -v ./cmd/internal/sim/bench

@@ -204,8 +204,8 @@ func TestTrialsOnTheSimulator(t *testing.T) {
 			}
 		}
 	}
-	if t.Logf("%d of %d equal pairs told apart", wrong, all); float64(wrong) > 0.05*float64(all) {
-		t.Errorf("%d of %d equal pairs are told apart", wrong, all)
+	if t.Logf("%d of %d equal pairs distinguished", wrong, all); float64(wrong) > 0.05*float64(all) {
+		t.Errorf("%d of %d equal pairs are distinguished", wrong, all)
 	}
 }
 

@@ -26,7 +26,7 @@ type Tuned struct {
 const longestTuning = 6 * time.Hour
 
 // Tune runs an automatic loop on the server of a scenario in virtual time, to its end. The plan's Auto,
-// CanApply and Rules are set. The error is the server's refusal to start, or a run without an end.
+// CanApply and Rules are set. The error is the server's refusal to start, or a run that does not end.
 func Tune(sc *settings.Scenario, plan loop.Plan, o Options) (Tuned, error) {
 	command, err := launch.Parse(strings.Fields(sc.Server), nil, nil)
 	if err != nil {

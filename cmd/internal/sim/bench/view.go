@@ -14,7 +14,7 @@ const (
 	metricsURL = "http://127.0.0.1:8000/metrics"
 	// version is rooftop's version in the diagnoses of a bench.
 	version = "bench"
-	// serverPID stands for the server's process, which does not exist in a bench.
+	// serverPID represents the server's process, which does not exist in a bench.
 	serverPID = 4242
 )
 

@@ -96,7 +96,7 @@ func TestClientsLeave(t *testing.T) {
 				t.Errorf("%d clients left", tally.Left)
 			}
 			if tally.Sent-tally.Left-tally.Finished > 2 {
-				t.Errorf("%d sent, %d left, %d finished: the loop does not go on", tally.Sent, tally.Left, tally.Finished)
+				t.Errorf("%d sent, %d left, %d finished: the loop does not continue", tally.Sent, tally.Left, tally.Finished)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestRestartWithOtherFlags(t *testing.T) {
 		if rec := d.Recommendation; rec != nil && rec.Launch != "" {
 			change, untried := recommended(&sc, &d)
 			if change == nil {
-				t.Fatalf("the recommended launch %q is no change: %s", rec.Launch, untried)
+				t.Fatalf("the recommended launch %q is not a change: %s", rec.Launch, untried)
 			}
 			if r, err = prepare(&sc, change, Options{Seed: 3}); err != nil {
 				t.Fatal(err)

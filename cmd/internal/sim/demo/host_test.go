@@ -40,7 +40,7 @@ func waitFor(t *testing.T, h *Host, what string) {
 	t.Fatalf("the page never had %s above 0", what)
 }
 
-// A restart keeps the address, and the clients go on by themselves.
+// A restart keeps the address, and the clients continue by themselves.
 func TestHostRestartsUnderItsClients(t *testing.T) {
 	found, err := settings.Select(settings.Default)
 	if err != nil {

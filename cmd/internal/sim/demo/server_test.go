@@ -63,7 +63,7 @@ func TestTheSimulatedServerIsChanged(t *testing.T) {
 		{"more again, and kept", loop.Apply{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "16", To: "32"}}}, "32", false, true},
 		{"refused by the server", loop.Apply{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "32", To: "0"}}}, "32", true, false},
 		{"left out", loop.Apply{Changes: []engine.Change{{Flag: "--max-num-seqs", From: "32", To: ""}}}, "", false, false},
-		{"the way back", loop.Apply{Revert: true}, "32", false, false},
+		{"the revert", loop.Apply{Revert: true}, "32", false, false},
 	} {
 		err := s.apply(t.Context(), c.apply).Err
 		if (err != "") != c.refused || c.refused && !strings.Contains(err, "runs as before") {

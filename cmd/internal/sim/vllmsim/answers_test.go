@@ -21,7 +21,7 @@ func answerWords(n int) []string {
 	return all
 }
 
-// events joins the data of a stream's events as they stand on the wire.
+// events joins the data of a stream's events in wire format.
 func events(data ...string) string {
 	var b strings.Builder
 	for _, d := range data {
@@ -154,7 +154,7 @@ func TestAnAdapterAnswersByItsName(t *testing.T) {
 	}
 }
 
-// What the call asks for reaches the server.
+// The parameters of a call reach the server.
 func TestCalls(t *testing.T) {
 	m := newFake()
 	h := host(t, m, fakeSettings())

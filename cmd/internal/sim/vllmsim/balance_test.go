@@ -22,7 +22,7 @@ func TestScore(t *testing.T) {
 	}{
 		{"one that waits weighs four that run", false, 1, loads{waiting: 3, running: 5}, 17},
 		{"older servers do not look at the pool", false, 1, loads{waiting: 3, running: 5, usage: 1, inFlight: 90}, 17},
-		{"all count alike", true, 1, loads{waiting: 3, running: 5, usage: 0.5}, 8},
+		{"all count the same", true, 1, loads{waiting: 3, running: 5, usage: 0.5}, 8},
 		{"a queue before a full pool counts four times", true, 1, loads{waiting: 3, running: 5, usage: 1}, 8 + 9},
 		{"what was sent counts at once", true, 4, loads{running: 5, inFlight: 3}, 12},
 	}

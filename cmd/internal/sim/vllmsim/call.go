@@ -180,7 +180,7 @@ func bad(param, format string, args ...any) *Refusal {
 	return &Refusal{Status: 400, Type: "BadRequestError", Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
-// Cancel records that the client of a request went away. Its sink is not called any more, and the
+// Cancel records that the client of a request went away. Its sink is no longer called, and the
 // engine frees its blocks at the end of the current step. Requests that have ended and unknown IDs
 // are ignored.
 func (v *Server) Cancel(now time.Duration, id core.ID) {

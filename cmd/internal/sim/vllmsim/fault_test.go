@@ -274,7 +274,7 @@ func TestInjectReachesTheStepUnderWay(t *testing.T) {
 		t.Errorf("%v tokens after the freeze, %v at its start", later, n)
 	}
 	if later := scrape(t, v, h+9*time.Second)["vllm:generation_tokens_total"]; later <= n {
-		t.Error("the engine did not go on")
+		t.Error("the engine did not continue")
 	}
 }
 

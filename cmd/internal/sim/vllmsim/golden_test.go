@@ -21,7 +21,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-var update = flag.Bool("update", false, "write the golden pages anew")
+var update = flag.Bool("update", false, "write the golden pages again")
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 

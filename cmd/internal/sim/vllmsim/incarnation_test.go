@@ -255,7 +255,7 @@ func TestAdmin(t *testing.T) {
 		t.Errorf("fault (-want +got):\n%s", diff)
 	}
 	if state := ask(t, h, "GET", "/sim/state", ""); strings.Contains(state.body, "sesame") || !strings.Contains(state.body, `"command":"vllm serve org/model`) {
-		t.Errorf("a secret is told, or the command is not:\n%s", state.body)
+		t.Errorf("a secret is shown, or the command is not:\n%s", state.body)
 	}
 }
 

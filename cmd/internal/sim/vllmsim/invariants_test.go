@@ -108,7 +108,7 @@ func randomWorld(seed uint64) world {
 	case 0:
 		add("--sim-fault", "slow@2+5x1.7,stall@4+3")
 	case 1:
-		// Of a cancelled answer that is under way client and page know different ends.
+		// Client and page see different ends of an answer that is cancelled while under way.
 		if !w.cancels {
 			add("--sim-fault", "network@3+4x250ms,stall@6+1#0")
 		}
@@ -250,7 +250,7 @@ func checkInvariants(t *testing.T, w *world, s *settings.Settings, v *Server, go
 	page := got.page
 	generated, promptTokens := page["vllm:generation_tokens_total"], page["vllm:prompt_tokens_total"]
 
-	// What clients got is what the page counts.
+	// The page counts the tokens that the clients got.
 	received, whole, finished, prompts := 0, true, 0, 0
 	for i, c := range got.clients {
 		if c.ends > 1 || c.ends == 0 && !got.cancelled[i] {
@@ -258,7 +258,7 @@ func checkInvariants(t *testing.T, w *world, s *settings.Settings, v *Server, go
 		}
 		if got.cancelled[i] {
 			if c.ends != 0 {
-				t.Errorf("request %d was told of its end after it was cancelled", i)
+				t.Errorf("request %d got its end after it was cancelled", i)
 			}
 			received += c.tokens
 			whole = whole && s.StreamInterval == 1 && !w.requests[i].call.Once

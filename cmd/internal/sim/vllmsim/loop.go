@@ -41,7 +41,7 @@ type loop struct {
 	gone     chan struct{} // closed after run has returned
 	broken   error         // why it returned by itself; valid once gone is closed
 
-	// Of the owning goroutine alone.
+	// Only the owning goroutine uses these.
 	dirty []*stream // have chunks that their handlers do not know of
 }
 

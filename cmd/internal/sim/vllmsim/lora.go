@@ -14,7 +14,7 @@ type adapterSeries struct {
 }
 
 // Adapters sets the LoRA adapters of the running requests; now is the time since the start. The value of
-// the family is that time, earlier combinations stay on the page, and each adapter stands under both
+// the family is that time, earlier combinations stay on the page, and each adapter is under both
 // labels, as vLLM learns of a request with its first token (vLLM v1/metrics/loggers.py, stats.py).
 func (b *Book) Adapters(now time.Duration, list []string) {
 	at, names := unix(b.start.Add(now)), strings.Join(list, ",")

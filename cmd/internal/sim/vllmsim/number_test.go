@@ -6,7 +6,7 @@ import (
 )
 
 func TestNumbersAreSpelledAsInPython(t *testing.T) {
-	// What prometheus_client's floatToGoString, and Python's repr, make of a number.
+	// Numbers in the formats of prometheus_client's floatToGoString and of Python's repr.
 	tests := []struct {
 		v           float64
 		value, repr string

@@ -16,7 +16,7 @@ import (
 // ending in _total, buckets, _count, _sum, and a gauge _created after each
 // counter and histogram; with several API servers, in its multiprocess format.
 //
-// What is recorded and what is inferred:
+// Recorded and inferred parts:
 //
 //   - 0.32: from pages of a real 0.32.0 (one engine, two engines, young, loaded,
 //     statistics off) and its sources, vllm/v1/metrics/loggers.py and stats.py. The

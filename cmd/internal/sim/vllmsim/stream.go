@@ -18,7 +18,7 @@ type stream struct {
 	dirty bool          // in the loop's list; only the loop's goroutine uses it
 	id    core.ID
 
-	// Of the loop's goroutine.
+	// Only the loop's goroutine uses these.
 	begun          bool
 	text           []byte // of an answer without streaming
 	prompt, cached int

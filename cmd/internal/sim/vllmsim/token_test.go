@@ -51,7 +51,7 @@ func TestPieces(t *testing.T) {
 
 func TestProseComesToAboutFourTokensForThreeWords(t *testing.T) {
 	const prose = `A server that answers many people at once keeps what it has read of every conversation in memory.
-When that memory is full, somebody has to wait, and the operator wonders whether another machine would help. Measuring
+When that memory is full, someone has to wait, and the operator wonders whether another machine would help. Measuring
 first is cheaper: usually the batch is small, the prompts repeat themselves, or an old setting was never reconsidered.`
 	words := len(strings.Fields(prose))
 	if got := float64(len(cut(prose))) / float64(words); got < 1.2 || got > 1.5 {

@@ -110,7 +110,7 @@ func eachGeneration(t *testing.T, test func(t *testing.T, c Config)) {
 }
 
 // Facts 6, 7, 11 and 12: running requests come first, in their order; what does
-// not fit is cut and goes on ahead of new ones; a cut prompt yields nothing.
+// not fit is cut and continues ahead of new ones; a cut prompt yields nothing.
 func TestChunkedPrefill(t *testing.T) {
 	eachGeneration(t, func(t *testing.T, c Config) {
 		c.MaxNumBatchedTokens = 10
@@ -130,7 +130,7 @@ func TestChunkedPrefill(t *testing.T) {
 	})
 }
 
-// Fact 8: the last is preempted, goes to the front of the queue, and nobody is
+// Fact 8: the last is preempted, goes to the front of the queue, and none is
 // admitted in that step (fact 9). Fact 10: it computes its output again, too.
 func TestPreemptionOfTheLast(t *testing.T) {
 	eachGeneration(t, func(t *testing.T, c Config) {
@@ -183,7 +183,7 @@ func TestPriorityVictimGivesItsBudgetBack(t *testing.T) {
 	b.submit(Request{ID: 3, Prompt: words(3, 30), MaxTokens: 20, Priority: 2})
 	b.submit(Request{ID: 4, Prompt: words(4, 30), MaxTokens: 20, Priority: 3})
 	b.wantRows([2]int{1, 1}, [2]int{2, 4}, [2]int{3, 6}, [2]int{4, 2})
-	// All eight blocks are held when request 3 goes on: request 1 has one of 13 tokens, and gives it back.
+	// All eight blocks are held when request 3 continues: request 1 has one of 13 tokens, and gives it back.
 	if r := b.wantRows([2]int{2, 1}, [2]int{3, 6}, [2]int{4, 6}); r.Preemptions != 1 {
 		t.Errorf("%d preemptions", r.Preemptions)
 	}

@@ -12,7 +12,7 @@ import (
 
 // bench is `vllm bench serve --dataset-name random --max-concurrency c
 // --ignore-eos`: c clients that start together, each sending its next request as
-// the one before ends.
+// the previous one ends.
 type bench struct {
 	clients, requests, in, out int
 	overhead                   time.Duration // between client and engine, for each request

@@ -11,7 +11,7 @@ import (
 )
 
 // metered runs steps of a batch for a while, of each the given share busy, and
-// returns the meter with the time it stands at.
+// returns the meter with its time.
 func metered(t *testing.T, argv string, b core.Batch, long time.Duration, share, slow float64) (*perf.Meter, time.Duration) {
 	t.Helper()
 	m, _ := machine(t, argv)

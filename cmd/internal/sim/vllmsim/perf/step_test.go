@@ -180,7 +180,7 @@ func TestWeightsMatchTheCatalog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		z, _ := m.Size() // large ones do not fit; the weights are told all the same
+		z, _ := m.Size() // large ones do not fit; the weights are still reported
 		checked++
 		if params := z.WeightBytes / 2; math.Abs(params/model.TotalParams-1) > 0.02 {
 			t.Errorf("%s: %.4g parameters are read from its shape, %.4g are published", model.ID, params, model.TotalParams)

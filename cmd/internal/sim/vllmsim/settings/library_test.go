@@ -87,7 +87,7 @@ func TestSelect(t *testing.T) {
 		t.Errorf("no word selects %d of %d", len(got), len(all))
 	}
 	if _, err := Select("S2", "sheat-capped"); err == nil {
-		t.Error("an unknown name is no error")
+		t.Error("an unknown name is not an error")
 	}
 }
 

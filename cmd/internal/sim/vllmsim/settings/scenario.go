@@ -120,7 +120,7 @@ func (f *Flags) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// Words is a list of words, of which a single one may stand without brackets.
+// Words is a list of words; a single word needs no brackets.
 type Words []string
 
 // UnmarshalYAML implements [yaml.Unmarshaler].
