@@ -100,7 +100,7 @@ var specs = []spec{
 	{"request_seconds", func(c *constants) *float64 { return &c.request }, 2.5e-3, 2.5e-3, 0, 10, "s", assumed, "an API server's event loop for each request: HTTP, validation, template, answer"},
 	{"tokenize_seconds", func(c *constants) *float64 { return &c.tokenize }, 0.5e-3, 0.5e-3, 0, 10, "s", assumed, "its tokenizer thread for each request"},
 	{"character_seconds", func(c *constants) *float64 { return &c.character }, 0.3e-6, 0.3e-6, 0, 1, "s", assumed, "its tokenizer thread for each character"},
-	{"hand_over_seconds", func(c *constants) *float64 { return &c.handOver }, 0.5e-3, 0.5e-3, 0, 10, "s", assumed, "a request's way to the engine's process; costs nobody anything"},
+	{"hand_over_seconds", func(c *constants) *float64 { return &c.handOver }, 0.5e-3, 0.5e-3, 0, 10, "s", assumed, "a request's way to the engine's process; takes time, but no CPU"},
 	{"delivery_seconds", func(c *constants) *float64 { return &c.delivery }, 100e-6, 100e-6, 0, 10, "s", assumed, "an API server's event loop for each step's outputs"},
 	{"token_seconds", func(c *constants) *float64 { return &c.token }, 15e-6, 15e-6, 0, 1, "s", assumed, "the same for each token: statistics, text"},
 	{"message_seconds", func(c *constants) *float64 { return &c.message }, 31e-6, 31e-6, 0, 1, "s", published, "the same for each message to a client; with token_seconds 46 us, as BLIS fitted on traces of vLLM"},

@@ -131,7 +131,7 @@ func constants(node *yaml.Node) ([]DeviceConstant, error) {
 			return nil, lineError{name.Line, fmt.Sprintf("constants: %s is given twice", c.Name)}
 		}
 		if err := value.Decode(&c.Value); err != nil || math.IsNaN(c.Value) || math.IsInf(c.Value, 0) {
-			return nil, lineError{value.Line, fmt.Sprintf("constants: %s: %q is no number", c.Name, value.Value)}
+			return nil, lineError{value.Line, fmt.Sprintf("constants: %s: %q is not a number", c.Name, value.Value)}
 		}
 		all = append(all, c)
 	}

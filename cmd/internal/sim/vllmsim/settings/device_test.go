@@ -52,9 +52,9 @@ func TestParseRefuses(t *testing.T) {
 		{"an endless link", gpu + ", nvlink_gb_s: .nan}", "d.yaml: gpu: nvlink_gb_s: NaN is out of range"},
 		{"a PCIe generation of the far future", gpu + ", pcie_gen: 40}", "d.yaml: gpu: pcie_gen: 40 is out of range"},
 		{"a list of constants", "constants: [1]", "d.yaml:1: constants: expected names with numbers"},
-		{"a constant in words", "constants:\n  a: b\n", `d.yaml:2: constants: a: "b" is no number`},
+		{"a constant in words", "constants:\n  a: b\n", `d.yaml:2: constants: a: "b" is not a number`},
 		{"a constant twice", "constants:\n  a: 1\n  a: 2\n", "d.yaml:3: "},
-		{"no number", "constants: {a: .nan}", `d.yaml:1: constants: a: ".nan" is no number`},
+		{"no number", "constants: {a: .nan}", `d.yaml:1: constants: a: ".nan" is not a number`},
 		{"two documents", "constants: {a: 1}\n---\nconstants: {a: 2}\n", "d.yaml: more than one document"},
 		{"a huge file", strings.Repeat("#\n", MaxDeviceBytes), "d.yaml: larger than 1048576 bytes"},
 	}

@@ -48,7 +48,7 @@ func (p *parser) hardware() {
 		}
 		gpu, err := p.gpu(named)
 		if err != nil {
-			p.notFound(fmt.Sprintf("argument --sim-gpu: %q", named), err, "`rooftop catalog list gpus` lists what is, and --sim-perf-file can describe another")
+			p.notFound(fmt.Sprintf("argument --sim-gpu: %q", named), err, "`rooftop catalog list gpus` lists all, and --sim-perf-file can describe another")
 			return
 		}
 		s.GPU = gpu
