@@ -153,11 +153,11 @@ const quietCalibration = time.Second
 func (w *calibration) waits(most time.Duration) string {
 	switch {
 	case w.decoded > 0:
-		return fmt.Sprintf("traces only graphs first, %v at most, to estimate what tracing will cost", min(calibrationTime, most))
+		return fmt.Sprintf("tracing only graphs first, for %v at most, to estimate the cost of tracing", min(calibrationTime, most))
 	case w.first > 0:
-		return fmt.Sprintf("waits for a token to be decoded, %v at most, to estimate what tracing will cost", min(promptPatience, most))
+		return fmt.Sprintf("waiting for a token to be decoded, for %v at most, to estimate the cost of tracing", min(promptPatience, most))
 	}
-	return fmt.Sprintf("waits for the target to compute, %v at most, to estimate what tracing will cost", most)
+	return fmt.Sprintf("waiting for the target to compute, for %v at most, to estimate the cost of tracing", most)
 }
 
 // calibrate records graphs, and estimates the cost of more detail.

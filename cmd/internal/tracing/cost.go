@@ -47,12 +47,12 @@ func (t *tracing) checkCost(ctx context.Context) error {
 func (t *tracing) withoutExpectation() {
 	why := cmp.Or(t.why, "nothing was computed yet")
 	if t.o.force {
-		t.w.Notef("what tracing will cost is not known: %s", why)
+		t.w.Notef("the cost of tracing is unknown: %s", why)
 		return
 	}
-	t.w.Notef("what tracing will cost is not known: %s; only graphs are traced, --force traces more", why)
+	t.w.Notef("the cost of tracing is unknown: %s; only graphs are traced, --force traces more", why)
 	t.notes = append(t.notes, optrace.Gap{
-		What: "operators", Why: "what tracing them would cost was not known, since " + why + ", and only graphs were traced",
+		What: "operators", Why: "the cost of tracing them was unknown, since " + why + ", and only graphs were traced",
 		Next: "trace while the target computes, or with --force",
 	})
 	t.o.detail = optrace.LevelGraph

@@ -154,7 +154,7 @@ func readRecording(path string) (*optrace.Recording, error) {
 	}
 	z, err := gzip.NewReader(buffered)
 	if err != nil {
-		return nil, cli.Usagef("trace: %s is no recording of 'rooftop trace --save': %w", path, gzipError(err))
+		return nil, cli.Usagef("trace: %s is not a recording of 'rooftop trace --save': %w", path, gzipError(err))
 	}
 	lines := bufio.NewReaderSize(z, headOfFile)
 	head, _ = lines.Peek(headOfFile)

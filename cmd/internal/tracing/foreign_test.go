@@ -26,7 +26,7 @@ func TestForeignFilesAreNamed(t *testing.T) {
 		"other.json":       {"{}", "is a JSON file of an unknown program: any JSON viewer"},
 		"run.jsonl.gz":     {packedFile(t, "{\"schema\":\"rooftop.recording/v1\"}\n"), "decompressed, is a recording of 'rooftop diagnose --record' or 'tune --record': 'rooftop replay "},
 		"a.trace.json.gz":  {packedFile(t, head), "decompressed, is a timeline (--trace)"},
-		"neither.jsonl.gz": {"neither of them", "is no recording of 'rooftop trace --save': it is not a gzip file"},
+		"neither.jsonl.gz": {"neither of them", "is not a recording of 'rooftop trace --save': it is not a gzip file"},
 	} {
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {

@@ -69,9 +69,9 @@ func (o *Options) Register(g *cli.FlagGroups) {
 	f = g.Group("The trace")
 	f.DurationVar(&o.duration, "duration", 10*time.Second, "`TIME` to trace")
 	f.StringVar(&o.level, "level", "sched", "`LEVEL` of detail: token, graph, operator, tensor, barriers, sched, all, or details with + between them")
-	f.Float64Var(&o.maxOverhead, "max-overhead", defaultOverhead, "`PERCENT` of its speed that the target may lose")
-	f.BoolVar(&o.force, "force", false, "trace whatever it costs the target")
-	f.BoolVar(&o.measure, "measure-overhead", false, "measure what tracing costs before the trace: on and off in turn for 12 s while the target decodes")
+	f.Float64Var(&o.maxOverhead, "max-overhead", defaultOverhead, "let the target lose at most `PERCENT` of its speed")
+	f.BoolVar(&o.force, "force", false, "trace even if that costs more than --max-overhead")
+	f.BoolVar(&o.measure, "measure-overhead", false, "measure the cost before the trace, by switching it on and off for 12 s while the target decodes")
 	f.StringVar(&o.catalogFile, "catalog", "", "YAML `FILE` with further CPUs, whose data sheets are the machine's peak")
 	o.Output.Register(g, "every operator, layer, site and reason")
 	f = g.Group("Files")
@@ -121,7 +121,7 @@ func (o *Options) check() error {
 	}
 	switch {
 	case given > 1:
-		return cli.Usagef("a name, --pid and --file say one target: give one of them")
+		return cli.Usagef("a name, --pid and --file each select the target: give one of them")
 	case o.flags.Changed("pid") && o.pid <= 0:
 		return cli.Usagef("--pid must be a process, not %d", o.pid)
 	case o.duration < minTrace || o.duration > maxTrace:
@@ -160,7 +160,7 @@ func (o *Options) takePID() error {
 		return cli.Usagef("--pid must be a process, not %s", o.name)
 	}
 	if o.flags.Changed("pid") {
-		return cli.Usagef("a name, --pid and --file say one target: give one of them")
+		return cli.Usagef("a name, --pid and --file each select the target: give one of them")
 	}
 	o.name = ""
 	o.flags.Lookup("pid").Changed = true
@@ -179,7 +179,7 @@ func checkFiles(files []namedFile) error {
 		}
 		path := filepath.Clean(f.path)
 		if other := seen[path]; other != "" {
-			return cli.Usagef("%s and %s name one file, %s: name two", other, f.flag, path)
+			return cli.Usagef("%s and %s name the same file, %s: name two", other, f.flag, path)
 		}
 		seen[path] = f.flag
 	}

@@ -136,13 +136,13 @@ func (t *tracing) measure(ctx context.Context) error {
 			break
 		}
 		windows = append(windows, w)
-		t.show.Show(fmt.Sprintf("measures what tracing costs %2d/%d", i+1, 2*measurePairs+1))
+		t.show.Show(fmt.Sprintf("measuring the cost of tracing %2d/%d", i+1, 2*measurePairs+1))
 	}
 	t.show.Show("")
 	cost, control, ok := slowdowns(windows)
 	if !ok {
 		why := fmt.Sprintf("the target decoded in %d of %d pairs of windows, and 6 are needed", cost.Pairs, measurePairs)
-		t.w.Notef("what tracing costs was not measured: %s", why)
+		t.w.Notef("the cost of tracing was not measured: %s", why)
 		t.notes = append(t.notes, optrace.Gap{What: "what tracing costs, measured", Why: why, Next: "measure while the target decodes for 12 s and more"})
 		return nil
 	}

@@ -432,7 +432,7 @@ func TestTraceCountsOperatorsOfGraphsThatDoNotSay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow.lasts = func() { time.Sleep(30 * time.Millisecond) }
 		_, errs, _ := runTrace(t, slow, "--duration", "1s")
-		if !strings.Contains(errs, "is not known: a graph does not say how many operators it has, and there was no time to count them; only graphs are traced") {
+		if !strings.Contains(errs, "is unknown: a graph does not say how many operators it has, and there was no time to count them; only graphs are traced") {
 			t.Error(errs)
 		}
 	})
@@ -446,9 +446,9 @@ func TestTraceCountsOperatorsOfGraphsThatDoNotSay(t *testing.T) {
 // The reason for a wait before the trace is printed once, if it takes more than a second.
 func TestTraceSaysWhatItWaitsFor(t *testing.T) {
 	for want, d := range map[string]*living{
-		"rooftop: waits for the target to compute, 10s at most, to estimate what tracing will cost\n": {rests: true, decoder: newDecoder(time.Millisecond, 1<<30)},
-		"rooftop: traces only graphs first, 2s at most, to estimate what tracing will cost\n":         {decoder: newDecoder(40*time.Millisecond, 1<<30)},
-		"rooftop: waits for a token to be decoded, 5s at most, to estimate what tracing will cost\n":  {decoder: func() *decoder { d := newDecoder(40*time.Millisecond, 1<<30); d.prompts = true; return d }()},
+		"rooftop: waiting for the target to compute, for 10s at most, to estimate the cost of tracing\n": {rests: true, decoder: newDecoder(time.Millisecond, 1<<30)},
+		"rooftop: tracing only graphs first, for 2s at most, to estimate the cost of tracing\n":          {decoder: newDecoder(40*time.Millisecond, 1<<30)},
+		"rooftop: waiting for a token to be decoded, for 5s at most, to estimate the cost of tracing\n":  {decoder: func() *decoder { d := newDecoder(40*time.Millisecond, 1<<30); d.prompts = true; return d }()},
 		"": {decoder: newDecoder(time.Millisecond, 1<<30)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -658,20 +658,20 @@ func TestTraceCommandLinesThatAreOff(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--pid", "1", "--file", "x"}, "say one target"},
+		{[]string{"--pid", "1", "--file", "x"}, "each select the target"},
 		{[]string{"--pid", "-1"}, "--pid must be a process"},
 		{[]string{"--pid", "0"}, "--pid must be a process"},
 		{[]string{"0"}, "--pid must be a process"},
 		{[]string{"99999999999"}, "--pid must be a process"},
-		{[]string{"4242", "--pid", "1"}, "say one target"},
+		{[]string{"4242", "--pid", "1"}, "each select the target"},
 		{[]string{"--level", "sched+nothing"}, "joined with +"},
 		{[]string{"--duration", "1ms"}, "--duration must be"},
 		{[]string{"--max-overhead", "0"}, "--max-overhead must be"},
 		{[]string{"--save", dir}, "--save:"},
-		{[]string{"--save", "one", "--trace", "./one"}, "name one file"},
-		{[]string{text}, "no recording of 'rooftop trace --save': it is not a gzip file"},
-		{[]string{empty}, "no recording of 'rooftop trace --save': it is empty"},
-		{[]string{begun}, "no recording of 'rooftop trace --save': it is truncated before its first event"},
+		{[]string{"--save", "one", "--trace", "./one"}, "name the same file"},
+		{[]string{text}, "not a recording of 'rooftop trace --save': it is not a gzip file"},
+		{[]string{empty}, "not a recording of 'rooftop trace --save': it is empty"},
+		{[]string{begun}, "not a recording of 'rooftop trace --save': it is truncated before its first event"},
 		{[]string{text, "--level", "token"}, "--level is for a new trace"},
 		{[]string{text, "--force"}, "--force is for a new trace"},
 	} {
@@ -692,7 +692,7 @@ func TestTraceOfANumber(t *testing.T) {
 	if err := os.WriteFile("4194305", []byte("no recording"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, errs, code := call(t, "4194305"); code != cli.ExitUsage || !strings.Contains(errs, "no recording") {
+	if _, errs, code := call(t, "4194305"); code != cli.ExitUsage || !strings.Contains(errs, "not a recording") {
 		t.Errorf("of a file: exit code %d: %s", code, errs)
 	}
 }

@@ -51,7 +51,7 @@ func (o *Options) watch(ctx context.Context, w *cli.World) (watched *traced, err
 	t := &tracing{o: o, w: w, source: source, show: cli.NewProgress(w, &o.Output), save: save}
 	defer t.show.Done()
 	if o.detail&optrace.DetailOperator != 0 {
-		t.show.Show("attached; waits for the target to compute")
+		t.show.Show("attached; waiting for the target to compute")
 		if err := t.calibrate(ctx); err != nil {
 			return nil, err
 		}
