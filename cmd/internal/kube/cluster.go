@@ -45,7 +45,7 @@ func Connect(context string) (*Cluster, error) {
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context})
 	config, err := loaded.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, errors.New("there is no kubeconfig: set KUBECONFIG, or write ~/.kube/config, so that kubectl works")
+		return nil, errors.New("there is no kubeconfig: set KUBECONFIG or create ~/.kube/config, as for kubectl")
 	} else if err != nil {
 		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
 	}
@@ -124,7 +124,7 @@ func (c *Cluster) explain(err error) error {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the cluster does not allow it: %w; 'rooftop doctor --kube' names what is missing", err)
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("somebody else changed it at the same moment: %w", err)
+		return fmt.Errorf("someone else changed it at the same time: %w", err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("the cluster at %s does not know this account: log in as for kubectl", c.Server)
 	case away(err):

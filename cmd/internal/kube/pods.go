@@ -155,7 +155,7 @@ func (w *Workload) Trouble(ctx context.Context, p *Pod) (why string, hopeless bo
 	case over && p.Status.Reason != "":
 		return failure("%s", join(p.Status.Reason, p.Status.Message)), true
 	case alone && p.Metadata.DeletionTimestamp != nil:
-		return failure("it is being deleted: %s", cmp.Or(p.condition("DisruptionTarget").Message, "somebody else did that")), true
+		return failure("it is being deleted: %s", cmp.Or(p.condition("DisruptionTarget").Message, "someone else deleted it")), true
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		end := s.State.Terminated

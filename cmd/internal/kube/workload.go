@@ -47,7 +47,7 @@ func (c *Cluster) Parse(text string) (*Workload, error) {
 	}
 	k := kindOf(parts[0])
 	if k == nil {
-		return nil, fmt.Errorf("%q is no kind that rooftop can read: it is %s", parts[0], kindNames())
+		return nil, fmt.Errorf("%q is not a kind that rooftop can read: use %s", parts[0], kindNames())
 	}
 	return &Workload{Cluster: c, kind: k, Namespace: namespace, Name: parts[1]}, nil
 }
@@ -59,7 +59,7 @@ func Known(l *launcher.Workload) (*Workload, error) {
 		return nil, err
 	}
 	if c.Server != l.Server {
-		return nil, fmt.Errorf("the kubeconfig leads to %s now, and the change was made in the cluster at %s: use the kubeconfig of then, with its context %s", c.Server, l.Server, cmp.Or(l.Context, "of the pod"))
+		return nil, fmt.Errorf("the kubeconfig names the cluster at %s, but the change was made in the cluster at %s: use the kubeconfig of that time, with its context %s", c.Server, l.Server, cmp.Or(l.Context, "of the pod"))
 	}
 	w, err := c.Parse(l.Namespace + "/" + l.Kind + "/" + l.Name)
 	if err != nil {
@@ -400,7 +400,7 @@ func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 		{Verb: "create", Resource: "pods", Subresource: "portforward", For: "read the metrics page"},
 		{Verb: "patch", Group: w.kind.group, Resource: w.kind.resource, Name: w.Name, For: "make a change and revert it"},
 		{Verb: "get", Resource: "pods", Subresource: "log", For: "say why a pod failed"},
-		{Verb: "delete", Resource: "pods", For: "start a server once more with what it has, and replace a pod of a StatefulSet that never got ready"},
+		{Verb: "delete", Resource: "pods", For: "restart a server with its current settings, and replace a StatefulSet pod that never became ready"},
 	}
 	lease := Verb{Group: leaseGroup, Resource: leaseResource, For: "keep others from changing the server meanwhile"}
 	for _, verb := range []string{"create", "get", "update", "delete"} {

@@ -105,7 +105,7 @@ func TestAChangeThatIsRefusedLeavesTheObject(t *testing.T) {
 		code   int
 		reason string
 	}{
-		"somebody else changed it at the same moment: as the test says":                                  {http.StatusConflict, "Conflict"},
+		"someone else changed it at the same time: as the test says":                                     {http.StatusConflict, "Conflict"},
 		"the cluster does not allow it: as the test says; 'rooftop doctor --kube' names what is missing": {http.StatusForbidden, "Forbidden"},
 		"the cluster at http://127.0.0.1:PORT does not know this account: log in as for kubectl":         {http.StatusUnauthorized, "Unauthorized"},
 		"as the test says": {http.StatusUnprocessableEntity, "Invalid"},
