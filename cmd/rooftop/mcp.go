@@ -49,8 +49,8 @@ func newMCP(w *cli.World) *cobra.Command {
 	g := cli.GroupFlags(c)
 	f := g.Group("The servers")
 	f.StringArrayVarP(&o.urls, "url", "u", nil, "`URL` of a server on another machine that may be measured (repeatable)")
-	f.StringVar(&o.changes, "allow-changes", "", "yes: restart the server at `URL`, one of this machine, where it runs, with a change that the agent asks for")
-	f.StringVar(&o.keyFile, "api-key-file", "", "`FILE` that holds the API key of the servers of --url and --allow-changes; else the variable ROOFTOP_API_KEY")
+	f.StringVar(&o.changes, "allow-changes", "", "let the agent restart the server at `URL`, on this machine, with one changed setting at a time")
+	f.StringVar(&o.keyFile, "api-key-file", "", "`FILE` that holds the API key of the servers of --url and --allow-changes (default the variable ROOFTOP_API_KEY)")
 	f.StringVar(&o.caFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
 	g.Done()
 	return c
@@ -210,7 +210,7 @@ func keepChanges(ctx context.Context, w *cli.World) error {
 	defer cli.OnSignals(ctx, func(n int, s syscall.Signal) {
 		switch {
 		case n == 2:
-			w.Notef("process %d reverts the change that is not kept, and goes on with that in any case", c.Process.Pid)
+			w.Notef("process %d is reverting the change that is not kept, and finishes that in any case", c.Process.Pid)
 		case n > 2:
 			os.Exit(128 + int(s))
 		}

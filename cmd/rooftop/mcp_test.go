@@ -84,7 +84,7 @@ func TestAgentsGetTheDocumentsOfCommands(t *testing.T) {
 			t.Errorf("%s has no page: %q", c.tool, text)
 		}
 	}
-	for want, args := range map[string]map[string]any{"nothing is called": {"word": "nothing-such"}} {
+	for want, args := range map[string]map[string]any{"unknown name": {"word": "nothing-such"}} {
 		if text, document := told(t, s, "explain", args); !strings.Contains(text, want) || document != nil {
 			t.Errorf("%v: %q, %s", args, text, document)
 		}

@@ -104,7 +104,7 @@ func Listed() []tuning.ListedServer {
 	for _, s := range localServers() {
 		l := tuning.ListedServer{URL: "http://" + reachable(s.Addr), Process: s.Name()}
 		if inOwnNetwork(s) {
-			l.URL, l.Process = "", l.Process+", in a network of its own: a person knows the --url that leads to it"
+			l.URL, l.Process = "", l.Process+", in a network of its own: ask the user for the --url that leads to it"
 		}
 		if s.Launch != nil {
 			l.Launch = s.Launch.String()

@@ -39,8 +39,8 @@ type applyArguments struct {
 
 func (s *Server) addChanging() {
 	addTool(s, "apply", "Make a change",
-		fmt.Sprintf("Restart %s with one setting changed, one of %s. No requests are served meanwhile, for as long as the model loads. It needs a measurement before, and is one change at a time: measure again and ask for the verdict. "+
-			"The change is kept once that is better. Otherwise revert it; it is also reverted when this session ends.", s.c.Changeable, strings.Join(settings(changeable), ", ")),
+		fmt.Sprintf("Restart %s with one setting changed, one of %s. No requests are served meanwhile, for as long as the model loads. It needs a measurement before the change, and allows one change at a time: measure again and ask for the verdict. "+
+			"The change is kept once the verdict is better. Otherwise revert it; it is also reverted when this session ends.", s.c.Changeable, strings.Join(settings(changeable), ", ")),
 		document.AppliedSchema, hints{changes: true, world: true}, s.apply)
 	addTool(s, "revert", "Revert the change", fmt.Sprintf("Restart %s exactly as it ran before the change that apply made and that is not kept.", s.c.Changeable),
 		document.AppliedSchema, hints{changes: true, world: true}, s.undo)
@@ -72,7 +72,7 @@ func (s *Server) apply(ctx context.Context, q *mcp.CallToolRequest, in applyArgu
 		return nil, err
 	}
 	if _, ok := changeable[c.Flag]; !ok {
-		return nil, fmt.Errorf("%s is not changed here: it may alter answers or take hardware of others; 'rooftop tune --auto --allow-flags' can", c.Flag)
+		return nil, fmt.Errorf("%s cannot be changed here: it may alter answers or take hardware from others; 'rooftop tune --auto --allow-flags' can change it", c.Flag)
 	}
 	release, err := s.claim(nameOf(s.c.Changeable))
 	if err != nil {
@@ -173,7 +173,7 @@ func (s *Server) settle(ctx context.Context, before, after *kept, j *tuning.Past
 		return "", nil
 	}
 	if !j.LaunchesKnown || !engine.SameChanges(j.Changes, []engine.Change{c.Change}) {
-		return " It is not on the change of apply alone, which is not kept.", nil
+		return " It does not judge only the change made by apply, so that change is not kept.", nil
 	}
 	j.Predicted = c.predicted
 	s.mu.Lock()

@@ -120,7 +120,7 @@ func TestNothingElseCanBeChanged(t *testing.T) {
 			{"--worker-cls", "evil.Worker", "none of the settings"}, {"--model", "evil/model", "none of the settings"}, {"--otlp-traces-endpoint", "http://evil", "none of the settings"},
 			{"--max-num-seqs", "64 --trust-remote-code", "takes a number"}, {"--max-num-seqs", "NaN", "takes a number"}, {"--max-num-seqs", "1e300", "takes a number"},
 			{"--max-num-seqs", "-1", "takes a number"}, {"--max-num-seqs", "1.5", "takes a number"}, {"--gpu-memory-utilization", "Inf", "takes a number"},
-			{"--enforce-eager", "$(reboot)", "takes on or off"}, {"--kv-cache-dtype", "fp8", "is not changed here"}, {"--max-num-seqs", "16", "is 16 already"},
+			{"--enforce-eager", "$(reboot)", "takes on or off"}, {"--kv-cache-dtype", "fp8", "cannot be changed here"}, {"--max-num-seqs", "16", "is 16 already"},
 		} {
 			if a := r.call("apply", arguments{"flag": c[0], "to": c[1]}); !a.failed || !strings.Contains(a.text, c[2]) {
 				t.Errorf("%s %s: %s", c[0], c[1], a.text)

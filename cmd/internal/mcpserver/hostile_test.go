@@ -40,7 +40,7 @@ func TestHostileArguments(t *testing.T) {
 			want string
 		}{
 			{"diagnose", arguments{"server": "file:///etc/passwd"}, `neither http nor https`},
-			{"diagnose", arguments{"server": "http://evil.example:8000"}, "a person adds --url http://evil.example:8000"},
+			{"diagnose", arguments{"server": "http://evil.example:8000"}, "ask the user to add --url http://evil.example:8000"},
 			{"diagnose", arguments{"server": "http://localhost.evil.example:8000"}, "is not on this machine"},
 			{"diagnose", arguments{"server": "http://127.0.0.1.evil.example"}, "is not on this machine"},
 			{"diagnose", arguments{"server": "http://169.254.169.254/latest/meta-data"}, "is not on this machine"},

@@ -35,7 +35,7 @@ type sides struct {
 
 type compareArguments struct {
 	Before string `json:"before" jsonschema:"a measurement (m1), a recording of rooftop by its path, or a past run by its name, number or last"`
-	After  string `json:"after" jsonschema:"another of the same kind; a measurement and a recording go together"`
+	After  string `json:"after" jsonschema:"another of the same kind; a measurement and a recording can be compared"`
 }
 
 type predictArguments struct {
@@ -46,11 +46,11 @@ type predictArguments struct {
 
 func (s *Server) addJudging() {
 	addTool(s, "verdict", "Verdict on a change",
-		"Judge a change by two measurements of one server: better, worse, plateau, inconclusive or not-comparable, with the 95 % interval of the effect. It takes in all measurements of this session with the settings of either side, so that choosing among them cannot make noise look like an effect, and asking again does not raise the rate of errors. "+
+		"Judge a change by two measurements of one server: better, worse, plateau, inconclusive or not-comparable, with the 95 % interval of the effect. It uses all measurements of this session with the settings of either side: choosing among them cannot make noise look like an effect, and asking again does not raise the error rate. "+
 			"Inconclusive says what is still needed. A change made by apply is kept only once its verdict is better.",
 		document.VerdictSchema, hints{}, s.verdict)
 	addTool(s, "compare", "Compare two measurements",
-		"Compare exactly two measurements or recordings: all measured quantities side by side, with an interval where noise can be told from an effect. Two past runs are listed side by side with their own verdicts. To judge a change use verdict.",
+		"Compare exactly two measurements or recordings: all measured quantities side by side, with an interval if noise can be distinguished from an effect. Two past runs are listed side by side with their own verdicts. To judge a change use verdict.",
 		"", hints{}, s.compare)
 	addTool(s, "predict", "Predict a change",
 		"Predict what a change of one flag would do to throughput and latency at the load of a measurement, as 80 % intervals from the calibrated model, or say why that is not possible. Changes nothing.",

@@ -30,10 +30,10 @@ import (
 type measureArguments struct {
 	Server     string  `json:"server,omitempty" jsonschema:"URL of the server, as list_servers gives it; without it the only one of this machine"`
 	Duration   float64 `json:"duration_s,omitempty" jsonschema:"seconds to measure, 8 to 3600"`
-	MaxNumSeqs int     `json:"max_num_seqs,omitempty" jsonschema:"the server's own --max-num-seqs, where its launch cannot be read"`
-	TP         int     `json:"tensor_parallel_size,omitempty" jsonschema:"the server's own tensor-parallel degree, where its launch cannot be read"`
-	GPU        string  `json:"gpu,omitempty" jsonschema:"name of the GPU, such as H100 SXM, where it cannot be read"`
-	Model      string  `json:"model,omitempty" jsonschema:"name of the model, where the served one says too little"`
+	MaxNumSeqs int     `json:"max_num_seqs,omitempty" jsonschema:"the server's own --max-num-seqs, if its launch cannot be read"`
+	TP         int     `json:"tensor_parallel_size,omitempty" jsonschema:"the server's own tensor-parallel degree, if its launch cannot be read"`
+	GPU        string  `json:"gpu,omitempty" jsonschema:"name of the GPU, such as H100 SXM, if it cannot be read"`
+	Model      string  `json:"model,omitempty" jsonschema:"name of the model, if the served name does not identify it"`
 }
 
 type nothing struct{}
@@ -45,13 +45,13 @@ const (
 )
 
 func (s *Server) addReading() {
-	addTool(s, "list_servers", "Servers", "List the inference servers that can be measured: those among this machine's processes, and those that a person named when rooftop mcp was started.",
+	addTool(s, "list_servers", "Servers", "List the inference servers that can be measured: those among this machine's processes, and those that the user named when rooftop mcp was started.",
 		document.ServersSchema, hints{}, s.listServers)
 	addTool(s, "diagnose", "Diagnose a server",
 		fmt.Sprintf("Measure a server for duration_s (default %d) while it serves its usual load, and say what limits it, how far it is from what its hardware allows, and the one change to make with its predicted gain. Changes nothing. The measurement is kept for verdict, compare and predict.", diagnoseFor),
 		document.DiagnosisSchema, hints{world: true}, s.diagnose)
 	addTool(s, "measure", "Measure a server",
-		fmt.Sprintf("Measure a server for duration_s (default %d) and keep the measurement under a name, as one side of a verdict. Measuring the same settings again adds to what is known of them. Changes nothing.", measureFor),
+		fmt.Sprintf("Measure a server for duration_s (default %d) and keep the measurement under a name, as one side of a verdict. Further measurements of the same settings count together. Changes nothing.", measureFor),
 		document.MeasurementSchema, hints{world: true}, s.measure)
 	addTool(s, "ceiling", "Limits of hardware", "Compute what hardware allows for a model at a load, without a server: ideal and achievable step time and rates, the binding term, KV capacity.",
 		document.CeilingSchema, hints{}, s.ceiling)
@@ -86,7 +86,7 @@ func nameOf(t collect.Target) string {
 // errNotNamed refuses an address that the user did not give: an agent may have read it anywhere, and rooftop contacts
 // only given addresses.
 func errNotNamed(t collect.Target) error {
-	return fmt.Errorf("%s is not on this machine, and rooftop mcp was not started for it: a person adds %s to its command line", t, launch.Line("--url", t.Base()))
+	return fmt.Errorf("%s is not on this machine, and rooftop mcp was not started for it: ask the user to add %s to its command line", t, launch.Line("--url", t.Base()))
 }
 
 // target returns the server of an argument, and whether the user named it.
@@ -274,13 +274,13 @@ type ceilingArguments struct {
 	Model       string  `json:"model" jsonschema:"name of the model: a Hugging Face id or a short name"`
 	GPU         string  `json:"gpu" jsonschema:"name of the GPU, such as H100 SXM or L4"`
 	TP          int     `json:"tensor_parallel_size,omitempty" jsonschema:"number of GPUs (default 1)"`
-	Batch       int     `json:"batch,omitempty" jsonschema:"sequences that decode at once (default 1)"`
+	Batch       int     `json:"batch,omitempty" jsonschema:"sequences that decode concurrently (default 1)"`
 	Context     float64 `json:"context_tokens,omitempty" jsonschema:"mean tokens of a sequence's context (default 1024)"`
 	Prompt      float64 `json:"prompt_tokens,omitempty" jsonschema:"tokens of a prompt (default 1024)"`
 	Weights     string  `json:"weight_dtype,omitempty" jsonschema:"type of the weights: bf16, fp8, int4, nvfp4, mxfp4 (default the model's own)"`
 	KV          string  `json:"kv_cache_dtype,omitempty" jsonschema:"type of the KV cache (default the model's 16-bit type)"`
 	Utilization float64 `json:"gpu_memory_utilization,omitempty" jsonschema:"share of GPU memory that vLLM may use, 0 to 1 (default 0.92)"`
-	Eager       bool    `json:"enforce_eager,omitempty" jsonschema:"without CUDA graphs"`
+	Eager       bool    `json:"enforce_eager,omitempty" jsonschema:"run without CUDA graphs"`
 }
 
 func (s *Server) ceiling(ctx context.Context, _ *mcp.CallToolRequest, in ceilingArguments) (*result, error) {
