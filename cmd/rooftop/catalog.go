@@ -93,7 +93,7 @@ func showEntry(w *cli.World, o *cli.Output, cat *catalog.Catalog, name string) e
 	if slices.ContainsFunc([]error{gpuErr, cpuErr, modelErr}, func(err error) bool { return errors.As(err, &ambiguous) }) {
 		return cli.Usagef("%w", ambiguous)
 	}
-	return cli.Usagef("no GPU, CPU or model of the catalog is called %q; 'rooftop catalog list' lists them", name)
+	return cli.Usagef("the catalog has no GPU, CPU or model named %q; 'rooftop catalog list' lists them", name)
 }
 
 // checkCatalog reports every error of a file, with line and field.

@@ -41,11 +41,11 @@ func newCeiling(w *cli.World) *cobra.Command {
 	f.StringVar(&o.weight, "weight-dtype", "", "`TYPE` of the weights: bf16, fp8, int4, nvfp4, mxfp4, … (default: the model's own)")
 	f.StringVar(&o.kv, "kv-dtype", "", "`TYPE` of the KV cache (default: the model's 16-bit type)")
 	f.Float64Var(&o.utilization, "gpu-memory-utilization", 0.92, "`SHARE` of GPU memory that vLLM may use, 0 to 1")
-	f.BoolVar(&o.eager, "enforce-eager", false, "without CUDA graphs")
+	f.BoolVar(&o.eager, "enforce-eager", false, "run without CUDA graphs")
 	f = g.Group("Load")
-	f.IntVar(&o.batch, "batch", 1, "`N` sequences that decode at once")
-	f.Float64Var(&o.context, "context", 1024, "`TOKENS` of a sequence's context, the mean")
-	f.Float64Var(&o.prompt, "prompt", 1024, "`TOKENS` of a prompt")
+	f.IntVar(&o.batch, "batch", 1, "`N` sequences that decode concurrently")
+	f.Float64Var(&o.context, "context", 1024, "mean context of a sequence, in `TOKENS`")
+	f.Float64Var(&o.prompt, "prompt", 1024, "length of a prompt, in `TOKENS`")
 	o.Output.Register(g, "inputs, terms and assumptions")
 	g.Done()
 	return c
@@ -77,7 +77,7 @@ func (o *ceilingOptions) config() (c roofline.Config, err error) {
 	case o.gpu == "" || o.model == "" && o.modelConfig == "":
 		return c, cli.Usagef("ceiling needs --model (or --model-config) and --gpu; 'rooftop catalog list' lists them")
 	case !(o.utilization > 0 && o.utilization <= 1):
-		return c, cli.Usagef("ceiling: --gpu-memory-utilization %v: give a share above 0 and at most 1, as 0.9", o.utilization)
+		return c, cli.Usagef("ceiling: --gpu-memory-utilization %v: give a share above 0 and at most 1, such as 0.9", o.utilization)
 	}
 	for _, n := range [...]struct {
 		flag         string

@@ -37,7 +37,7 @@ func (s *pastSource) check() (err error) {
 	}
 	for _, name := range [...]string{"match", "http-config", "max-num-seqs", "tensor-parallel-size", "gpu", "model", "model-config", "catalog", "cost-per-hour", "spot"} {
 		if cli.OnCommandLine(s.given.Flags.Lookup(name)) {
-			return cli.Usagef("--%s goes with --prometheus URL: a recording is of one server, and has what was known of it", name)
+			return cli.Usagef("--%s needs --prometheus URL: a recording has one server, with the facts that were known about it", name)
 		}
 	}
 	return nil
@@ -81,7 +81,7 @@ func (s *pastSource) named(ctx context.Context, arg string) (*loop.Measurement, 
 		return s.file(arg)
 	}
 	if s.past.Prometheus == "" {
-		return nil, cli.Usagef("%s is a range of time: give the --prometheus URL that has it", arg)
+		return nil, cli.Usagef("%s is a time range: give the --prometheus URL that has its data", arg)
 	}
 	span, err := s.past.Between(from, to)
 	if err != nil {
@@ -114,7 +114,7 @@ func newCompare(w *cli.World) *cobra.Command {
 	f := g.Group("The comparison")
 	cli.Choice(f, &goal, "goal", string(verdict.Latency), "`WHAT` is to be better: throughput, latency (the time of a request) or cost", string(verdict.Throughput), string(verdict.Latency), string(verdict.Cost))
 	f.StringVar(&slo, "slo", "", "`KEY=TIME,...` that must hold: ttft_p99=500ms,itl_p99=60ms")
-	s.past.RegisterServers(g.Group("The past, by Prometheus"))
+	s.past.RegisterServers(g.Group("The past, from Prometheus"))
 	s.given.RegisterUnread(g)
 	s.given.Output.Register(g, "")
 	g.Done()

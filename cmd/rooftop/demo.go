@@ -57,7 +57,7 @@ func newDemo(w *cli.World) *cobra.Command {
 	c := newCommand("demo", noArgs, func(c *cobra.Command, _ []string) error {
 		if o.list {
 			if o.JSON {
-				return cli.Usagef("demo: --list prints a table, and no JSON")
+				return cli.Usagef("demo: --list prints a table, not JSON")
 			}
 			return listScenarios(w)
 		}
@@ -67,10 +67,10 @@ func newDemo(w *cli.World) *cobra.Command {
 	f := g.Group("The demonstration")
 	f.StringVar(&o.scenario, "scenario", settings.Default, "`NAME` of the scenario, as --list shows it")
 	f.BoolVar(&o.list, "list", false, "list the scenarios")
-	f.BoolVar(&o.auto, "auto", false, "play by itself on the screen; without one it always does")
-	f.DurationVar(&o.settle, "settle", 0, "`TIME` that the load runs before a run by itself begins (default the scenario's own)")
+	f.BoolVar(&o.auto, "auto", false, "run without keys on the screen; without a screen it always does")
+	f.DurationVar(&o.settle, "settle", 0, "`TIME` that the load runs before a run without keys begins (default the scenario's own)")
 	f.DurationVar(&o.measure, "duration", 0, "`TIME` of one measurement, at least 8s (default the scenario's own)")
-	f.IntVar(&o.changes, "changes", demoChanges, "`N` changes to try at most, where it plays by itself")
+	f.IntVar(&o.changes, "changes", demoChanges, "try at most `N` changes in a run without keys")
 	f.IntVar(&o.port, "port", 0, "`PORT` of the simulated server on 127.0.0.1; 0 is a free one")
 	f.Uint64Var(&o.seed, "seed", 1, "`SEED` of the load and of the server's noise")
 	o.screen.Register(g.Group("The screen"))
@@ -79,7 +79,7 @@ func newDemo(w *cli.World) *cobra.Command {
 	g.Done()
 	c.Flags().Lookup("json").Usage = "events instead of the screen, one JSON object a line"
 	c.Flags().Lookup("plain").Usage = "lines instead of the screen, without colour"
-	c.Flags().Lookup("no-report").Usage = "write no full report when the screen ends; else it lies under ~/.local/state/rooftop/runs; lines and events leave none"
+	c.Flags().Lookup("no-report").Usage = "do not write the full report, otherwise stored under ~/.local/state/rooftop/runs when the screen ends; lines and events write none"
 	return c
 }
 

@@ -40,7 +40,7 @@ func newDiagnose(w *cli.World) *cobra.Command {
 		}
 		if past.Prometheus != "" {
 			if interactive {
-				return cli.Usagef("diagnose: -i is a live screen, and --prometheus has the past: leave one out")
+				return cli.Usagef("diagnose: -i opens the live screen, and --prometheus reads the past: leave one out")
 			}
 			return diagnosePast(c.Context(), w, &o.Options, &past, span)
 		}
@@ -48,7 +48,7 @@ func newDiagnose(w *cli.World) *cobra.Command {
 			return diagnose(c.Context(), w, &o.Options)
 		}
 		if viewOf(w, &o.Output) != viewScreen {
-			return cli.Usagef("diagnose: -i is the live screen, which needs a terminal for stdin and stdout, and neither --plain nor --json; leave it out")
+			return cli.Usagef("diagnose: -i opens the live screen, which needs a terminal for stdin and stdout, and neither --plain nor --json; leave it out")
 		}
 		return tune(c.Context(), w, &o)
 	})
@@ -56,9 +56,9 @@ func newDiagnose(w *cli.World) *cobra.Command {
 	g := cli.GroupFlags(c)
 	o.RegisterServer(g)
 	f := o.RegisterRun(g, 30*time.Second, "to measure")
-	f.BoolVarP(&interactive, "interactive", "i", false, "go to the live screen at once, as 'rooftop tune' does")
-	f.StringVar(&slo, "slo", "", "`LIMITS` that must hold as more requests come: ttft_p99=500ms,itl_p99=60ms; they bound the headroom")
-	past.Register(g.Group("The past, by Prometheus"))
+	f.BoolVarP(&interactive, "interactive", "i", false, "open the live screen at once, like 'rooftop tune'")
+	f.StringVar(&slo, "slo", "", "`LIMITS` that must hold as load grows: ttft_p99=500ms,itl_p99=60ms; they bound the headroom")
+	past.Register(g.Group("The past, from Prometheus"))
 	o.RegisterUnread(g)
 	o.Output.Register(g, everything)
 	g.Done()
@@ -166,7 +166,7 @@ func offerScreen(w *cli.World, o *attach.Options, server *attach.Server) {
 			words = append(words, "--"+f.Name+"="+f.Value.String())
 		}
 	})
-	fmt.Fprintf(w.Stdout, "\nLive, with what a change brings: %s\n", launch.Line(words...))
+	fmt.Fprintf(w.Stdout, "\nLive view, with the effect of each change: %s\n", launch.Line(words...))
 }
 
 // write prints a diagnosis in the requested format.

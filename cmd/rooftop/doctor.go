@@ -23,7 +23,7 @@ func newDoctor(w *cli.World) *cobra.Command {
 	g := cli.GroupFlags(c)
 	o.RegisterServer(g)
 	o.RegisterUnread(g)
-	o.Output.Register(g, "the gaps that matter little")
+	o.Output.Register(g, "minor gaps")
 	g.Done()
 	return c
 }
@@ -120,7 +120,7 @@ func unserved(why error, meant bool, workload string) (tuning.Purpose, tuning.Ch
 	}
 	if !meant {
 		p.Found = "No inference server was found on this machine, and none was named with --url."
-		c.State, c.Effect = tuning.CheckAbsent, "tune, diagnose and probe have nothing to look at"
+		c.State, c.Effect = tuning.CheckAbsent, "tune, diagnose and probe have no server to read"
 	}
 	return p, c
 }
@@ -128,7 +128,7 @@ func unserved(why error, meant bool, workload string) (tuning.Purpose, tuning.Ch
 // traceChecks returns the steps to trace a GGML runtime on this machine, independent of the server,
 // and whether tracing is possible.
 func traceChecks(ladder []ggml.Rung) (tuning.Purpose, []tuning.Check) {
-	p := tuning.Purpose{ID: tracePurpose, Commands: traceCommands, Can: true, Found: "All that it needs is there.", Next: "rooftop trace"}
+	p := tuning.Purpose{ID: tracePurpose, Commands: traceCommands, Can: true, Found: "Everything it needs is available.", Next: "rooftop trace"}
 	var list []tuning.Check
 	for _, r := range ladder {
 		c := tuning.Check{For: tracePurpose, Name: "trace: " + r.Name, State: tuning.CheckOK, Found: r.Found, Effect: r.Missing, Next: r.Next}

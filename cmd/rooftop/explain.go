@@ -33,7 +33,7 @@ func newExplain(w *cli.World) *cobra.Command {
 	for _, e := range catalog.Engines() {
 		names = append(names, e.ID)
 	}
-	cli.Choice(g.Group("What is explained"), &on, "engine", catalog.VLLM, "findings and metrics of an `ENGINE`: "+strings.Join(names, ", "), names...)
+	cli.Choice(g.Group("Engine"), &on, "engine", catalog.VLLM, "findings and metrics of an `ENGINE`: "+strings.Join(names, ", "), names...)
 	out.Register(g, "")
 	g.Done()
 	return c
@@ -96,7 +96,7 @@ func explainOne(w *cli.World, o *cli.Output, on *catalog.Engine, name string) er
 		meanings = meaningsOfEach(on, strings.Fields(name))
 	}
 	if len(meanings) == 0 {
-		return cli.Usagef("nothing is called %q; 'rooftop explain' lists what is%s", name, closest(name))
+		return cli.Usagef("unknown name %q; 'rooftop explain' lists all names%s", name, closest(name))
 	}
 	return cli.Print(w, o, meanings, func(to io.Writer, list []meaning, style render.Options) error {
 		return separated(to, list, func(m meaning) error {

@@ -41,7 +41,7 @@ func newExporter(w *cli.World) *cobra.Command {
 	f.DurationVar(&pause, "pause", time.Minute, "`TIME` between the end of a diagnosis and the next")
 	given.RegisterServer(g)
 	given.RegisterRun(g, 30*time.Second, "of a diagnosis")
-	past.Register(g.Group("Many servers, by Prometheus"))
+	past.Register(g.Group("Many servers, from Prometheus"))
 	given.RegisterUnread(g)
 	g.Done()
 	return c

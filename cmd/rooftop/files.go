@@ -17,8 +17,8 @@ type fileOptions struct {
 
 func (o *fileOptions) register(g *cli.FlagGroups) {
 	f := g.Group("Files")
-	f.StringVar(&o.dir, "report-dir", "", "`DIR` for the reports that e writes on the screen (default the current one)")
-	f.BoolVar(&o.none, "no-report", false, "write no full report at the end; else it lies under ~/.local/state/rooftop/runs")
+	f.StringVar(&o.dir, "report-dir", "", "`DIR` for the reports that the key e writes (default the current one)")
+	f.BoolVar(&o.none, "no-report", false, "do not write the full report, otherwise stored under ~/.local/state/rooftop/runs")
 }
 
 func (o *fileOptions) check() error {
@@ -30,7 +30,7 @@ func (o *fileOptions) check() error {
 		return cli.Usagef("--report-dir: %w", err)
 	}
 	if !info.IsDir() {
-		return cli.Usagef("--report-dir: %s is no directory", o.dir)
+		return cli.Usagef("--report-dir: %s is not a directory", o.dir)
 	}
 	return nil
 }

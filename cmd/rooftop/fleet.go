@@ -44,7 +44,7 @@ func newFleet(w *cli.World) *cobra.Command {
 	c := newCommand("fleet", noArgs, func(c *cobra.Command, _ []string) error { return showFleet(c.Context(), w, &o) })
 	g := cli.GroupFlags(c)
 	o.Flags = c.Flags()
-	o.past.Register(g.Group("The servers, by Prometheus"))
+	o.past.Register(g.Group("The servers, from Prometheus"))
 	f := g.Group("The servers, polled")
 	o.polled.Register(f)
 	o.RegisterKube(f)

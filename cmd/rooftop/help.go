@@ -71,7 +71,7 @@ func newHelp(w *cli.World) *cobra.Command {
 		name := strings.TrimSuffix(strings.TrimPrefix(strings.Join(args, " "), "docs/"), ".md")
 		text, err := fs.ReadFile(docs.Pages, name+".md")
 		if err != nil {
-			return cli.Usagef("help: %q is no command and no topic; 'rooftop help' lists both", strings.Join(args, " "))
+			return cli.Usagef("help: %q is neither a command nor a topic; 'rooftop help' lists both", strings.Join(args, " "))
 		}
 		return cli.Print(w, &cli.Output{Color: "auto"}, string(text), cli.Text(reference.Manual), nil)
 	})

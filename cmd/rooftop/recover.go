@@ -46,11 +46,11 @@ func newRecover(w *cli.World) *cobra.Command {
 	g := cli.GroupFlags(c)
 	f := g.Group("What to do")
 	f.BoolVarP(&o.yes, "yes", "y", false, "do it without asking")
-	f.BoolVar(&o.dry, "dry-run", false, "say what would be done; touch nothing")
-	f.BoolVar(&o.leave, "leave", false, "touch no server, and end the runs in the journal: for what you have put right yourself")
+	f.BoolVar(&o.dry, "dry-run", false, "print what would be done; change nothing")
+	f.BoolVar(&o.leave, "leave", false, "touch no server, and end the runs in the journal; use it if you have restored the server yourself")
 	f = g.Group("The server")
 	o.server.RegisterKube(f)
-	f.DurationVar(&o.start, "start-timeout", apply.ReadyWithin, "`TIME` for a start, until /health answers")
+	f.DurationVar(&o.start, "start-timeout", apply.ReadyWithin, "`TIME` that a start may take, until /health answers")
 	f.StringVar(&o.server.APIKeyFile, "api-key-file", "", "`FILE` that holds the server's API key (default the one that it was launched with)")
 	f.StringVar(&o.server.CAFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
 	o.Output.Register(g, "")
@@ -246,7 +246,7 @@ func (r *recovery) finish(found int) error {
 		return err
 	}
 	if found == 0 && !r.o.JSON {
-		fmt.Fprintln(r.w.Stdout, "Nothing is left to put right.")
+		fmt.Fprintln(r.w.Stdout, "Nothing is left to restore.")
 	}
 	open := 0
 	for i := range r.list {

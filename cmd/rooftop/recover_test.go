@@ -38,7 +38,7 @@ func TestRecoverSaysAsksAndEnds(t *testing.T) {
 		code    cli.ExitCode
 		after   string // what a second call says
 	}{
-		"nothing":            {nil, nil, "Nothing is left to put right", cli.ExitDone, "Nothing is left"},
+		"nothing":            {nil, nil, "Nothing is left to restore", cli.ExitDone, "Nothing is left"},
 		"no one to ask":      {settled, nil, "'rooftop recover --yes' does it", cli.ExitRecommendation, "to do"},
 		"dry run":            {settled, []string{"--dry-run"}, "1. end the run in the journal", cli.ExitRecommendation, "to do"},
 		"yes":                {settled, []string{"--yes"}, "Done.", cli.ExitDone, "Nothing is left"},

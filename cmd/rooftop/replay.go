@@ -30,7 +30,7 @@ func createRecord(path string) (*recordFile, error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	switch info, _ := os.Stat(path); {
 	case info != nil && info.IsDir():
-		return nil, cli.Usagef("--record: %s is a directory; give the name of a new file, as %s", path, filepath.Join(path, "run.gz"))
+		return nil, cli.Usagef("--record: %s is a directory; give the name of a new file, such as %s", path, filepath.Join(path, "run.gz"))
 	case errors.Is(err, os.ErrExist):
 		return nil, cli.Usagef("--record: %s exists already; choose another name or remove it", path)
 	case errors.Is(err, os.ErrNotExist):
@@ -95,9 +95,9 @@ func newReplay(w *cli.World) *cobra.Command {
 	o.RegisterUnread(g).VisitAll(cli.WithoutVariable) // those of now may be another server's
 	f = g.Group("The screen")
 	f.BoolVar(&o.tui, "tui", false, "play the recording on the live screen")
-	f.Float64Var(&o.speed, "speed", 1, "`N` seconds of the recording in one, 1 to 60")
+	f.Float64Var(&o.speed, "speed", 1, "play `N` seconds of the recording per second, 1 to 60")
 	o.screen.Register(f)
-	f.StringVar(&o.files.dir, "report-dir", "", "`DIR` for the reports that e writes on the screen (default the current one)")
+	f.StringVar(&o.files.dir, "report-dir", "", "`DIR` for the reports that the key e writes (default the current one)")
 	o.Output.Register(g, everything)
 	g.Done()
 	return c

@@ -40,8 +40,8 @@ func defaultScreen() screenOptions {
 // Register adds the flags of the screen.
 func (o *screenOptions) Register(f *pflag.FlagSet) {
 	cli.Choice(f, &o.Theme, "theme", "auto", "`WHICH` colours: auto, dark or light; auto asks the terminal", "auto", "dark", "light")
-	f.DurationVar(&o.Refresh, "refresh", defaultRefresh, "`TIME` between two looks at the run, 50ms to 10s; longer over a slow line")
-	f.BoolVar(&o.Mouse, "mouse", true, "take wheel and clicks; shift selects text, --mouse=false leaves the mouse to the terminal")
+	f.DurationVar(&o.Refresh, "refresh", defaultRefresh, "`TIME` between two refreshes, 50ms to 10s; use a longer one over a slow connection")
+	f.BoolVar(&o.Mouse, "mouse", true, "use the mouse wheel and clicks; shift selects text, --mouse=false leaves the mouse to the terminal")
 }
 
 // Check rejects flags that are out of range.

@@ -17,7 +17,7 @@ func TestWhereNoRecordingCanBe(t *testing.T) {
 	}))
 	defer s.Close()
 	for path, want := range map[string]string{
-		".":           "--record: . is a directory; give the name of a new file, as run.gz",
+		".":           "--record: . is a directory; give the name of a new file, such as run.gz",
 		"gone/run.gz": "--record: there is no directory gone for run.gz; create it, or choose another one",
 		"main.go":     "--record: main.go exists already",
 	} {

@@ -45,8 +45,8 @@ func newTuneOf(w *cli.World, o *tuneOptions) *cobra.Command {
 	g := cli.GroupFlags(c)
 	o.RegisterServer(g)
 	o.RegisterRun(g, defaultMeasure, "of the first look at a measurement")
-	o.goal.Register(g.Group("What a change is judged by"))
-	o.auto.Register(g.Group("Who makes the change"), c.Flags())
+	o.goal.Register(g.Group("Judging a change"))
+	o.auto.Register(g.Group("Making the change"), c.Flags())
 	o.RegisterUnread(g)
 	o.screen.Register(g.Group("The screen"))
 	o.files.register(g)
@@ -170,18 +170,18 @@ func noServerOf(v view) func(time.Duration, string) {
 func (o *tuneOptions) intro(l *attach.Locator) []string {
 	lines := []string{"looking for " + l.Watch() + "; Ctrl-C ends the run with a report"}
 	how := map[autopilot.Mode]string{
-		autopilot.ModeNone:   "this run says which change to make; you make it, and put back what is not better",
+		autopilot.ModeNone:   "this run says which change to make; you make it, and revert it if it is not better",
 		autopilot.ModeExec:   "rooftop started the server and restarts it for each change",
 		autopilot.ModeAttach: "rooftop restarts the server for each change",
 		autopilot.ModeHook:   "for each change rooftop runs " + o.auto.Program,
 	}[o.auto.Mode()]
 	switch {
 	case o.auto.DryRun:
-		lines = append(lines, "dry run: nothing is touched")
+		lines = append(lines, "dry run: nothing is changed")
 	case o.auto.Auto:
 		line := fmt.Sprintf("%s; at most %d restarts", how, o.auto.MaxRestarts)
 		if o.auto.Mode() != autopilot.ModeNone {
-			line += "; what is not better is put back"
+			line += "; a change that is not better is reverted"
 		}
 		lines = append(lines, line)
 	}

@@ -103,7 +103,7 @@ func healthCheck(h *engine.Health, took time.Duration) tuning.Check {
 			c.State, c.Next = tuning.CheckWarn, "resume that process, or restart the server"
 		}
 	default:
-		c.State, c.Effect = tuning.CheckAbsent, "a dead engine is noticed only by counters that stand still and by failed requests"
+		c.State, c.Effect = tuning.CheckAbsent, "a dead engine is noticed only by counters that stop and by failed requests"
 		c.Next = "give the address of the server itself, not of a proxy in front of it"
 	}
 	c.Found = fmt.Sprintf("%s: %s, read in %s", cmp.Or(string(h.State), "unknown"), what, figure.Duration(took))
@@ -128,7 +128,7 @@ func slotsCheck(f *engine.Facts) tuning.Check {
 func poolCheck(f *engine.Facts) tuning.Check {
 	kv := &f.KVCapacityTokens
 	return found("KV pool", kv.Known, fmt.Sprintf("%s tokens a rank, from %s (%s)", figure.Whole(kv.Value), kv.Source, kv.Note), tuning.Check{State: tuning.CheckWarn,
-		Found: kv.Note, Effect: "how many sequences the pool holds is unknown", Next: "give --gpu and --model, so that it can be estimated"})
+		Found: kv.Note, Effect: "how many sequences the pool holds is unknown", Next: "give --gpu and --model to estimate it"})
 }
 
 func modelCheck(f *engine.Facts) tuning.Check {
@@ -153,7 +153,7 @@ func (a *Server) gpuChecks(r *engine.GPUReading, err error, f *engine.Facts) []t
 		if why, missing := a.missing("GPU"); missing {
 			c.Found = why
 		}
-		c.Effect = "no power, utilization, memory or clocks; R2 goes by KV usage alone"
+		c.Effect = "no power, utilization, memory or clocks; R2 relies on KV usage alone"
 		if f.Device.Value == "cpu" {
 			return []tuning.Check{c}
 		}

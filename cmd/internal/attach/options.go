@@ -77,7 +77,7 @@ func (o *Options) RegisterServer(g *cli.FlagGroups) {
 
 // RegisterKube adds the flags that name a workload of Kubernetes.
 func (o *Options) RegisterKube(f *pflag.FlagSet) {
-	f.StringVar(&o.Kube, "kube", "", "`WORKLOAD` of Kubernetes, as [NAMESPACE/]deployment/NAME or statefulset/NAME; its pod is reached through the API server")
+	f.StringVar(&o.Kube, "kube", "", "Kubernetes `WORKLOAD`, as [NAMESPACE/]deployment/NAME or statefulset/NAME; its pod is reached through the API server")
 	f.StringVar(&o.Context, "context", "", "`NAME` of the kubeconfig's context for --kube (default its current one)")
 }
 
@@ -88,11 +88,11 @@ func (o *Options) RegisterUnread(g *cli.FlagGroups) *pflag.FlagSet {
 	f.IntVarP(&o.MaxNumSeqs, "max-num-seqs", "m", 0, "`N` slots: the server's own --max-num-seqs")
 	f.IntVar(&o.TP, "tensor-parallel-size", 0, "`N` GPUs: the server's own tensor-parallel degree")
 	f.StringVar(&o.GPU, "gpu", "", "`NAME` of the GPU: \"H100 SXM\", L4, …")
-	f.StringVar(&o.Model, "model", "", "`NAME` of the model, where the served one says too little")
+	f.StringVar(&o.Model, "model", "", "`NAME` of the model, if the served name does not identify it")
 	f.StringVar(&o.ModelConfig, "model-config", "", "config.json `FILE` of the model")
 	f.StringVar(&o.CatalogFile, "catalog", "", "YAML `FILE` with further GPUs and models")
 	f.Float64Var(&o.Cost, "cost-per-hour", 0, "`USD` per hour for the whole server")
-	f.BoolVar(&o.Spot, "spot", false, "take the catalog's spot prices, where no cost is given")
+	f.BoolVar(&o.Spot, "spot", false, "use the catalog's spot prices if no cost is given")
 	return f
 }
 
@@ -101,7 +101,7 @@ func (o *Options) RegisterUnread(g *cli.FlagGroups) *pflag.FlagSet {
 func (o *Options) RegisterRun(g *cli.FlagGroups, duration time.Duration, what string) *pflag.FlagSet {
 	f := g.Group("The run")
 	o.RegisterDuration(f, duration, what)
-	f.StringVar(&o.Record, "record", "", "new `FILE` for the raw pages and readings, to replay")
+	f.StringVar(&o.Record, "record", "", "new `FILE` for the raw pages and readings, for 'rooftop replay'")
 	cli.Choice(f, &o.Ceiling, "ceiling", PhysicalCeiling, "`WHICH` ceiling to show: physical or classic (the PROFILE formulas)", PhysicalCeiling, ClassicCeiling)
 	return f
 }
@@ -114,7 +114,7 @@ func (o *Options) RegisterDuration(f *pflag.FlagSet, duration time.Duration, wha
 
 // RegisterAccess adds the flags that say how to reach servers.
 func (o *Options) RegisterAccess(f *pflag.FlagSet) {
-	f.StringVar(&o.APIKeyFile, "api-key-file", "", "`FILE` that holds the server's API key; else the variable ROOFTOP_API_KEY")
+	f.StringVar(&o.APIKeyFile, "api-key-file", "", "`FILE` that holds the server's API key (default the variable ROOFTOP_API_KEY)")
 	f.StringVar(&o.CAFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
 }
 

@@ -278,13 +278,16 @@ func (n *Narrator) verdict(e *loop.Event) {
 // ended returns what happened to a change.
 func ended(e *loop.Event) string {
 	what := map[loop.EventKind]string{
-		loop.EventKept: "is kept", loop.EventReverted: "is put back", loop.EventContinued: "stays: the next change is compared with it",
+		loop.EventKept: "is kept", loop.EventReverted: "is reverted", loop.EventContinued: "stays: the next change is compared with it",
 	}[e.Kind]
 	head := fmt.Sprintf("change %d %s", e.Iteration, what)
-	if e.Change.Flag == "" {
-		return tuning.JoinClauses(head, e.Text)
+	switch {
+	case e.Change.Flag != "":
+		return head + ": " + tuning.Changes(e.Change)
+	case e.Kind == loop.EventReverted && strings.HasPrefix(e.Text, "reverted: "): // the text says the same
+		return fmt.Sprintf("change %d %s", e.Iteration, e.Text)
 	}
-	return head + ": " + tuning.Changes(e.Change)
+	return tuning.JoinClauses(head, e.Text)
 }
 
 func (n *Narrator) finished(f *loop.Finished) {

@@ -63,27 +63,27 @@ const (
 
 // Register adds the flags of the goal.
 func (o *GoalOptions) Register(f *pflag.FlagSet) {
-	cli.Choice(f, &o.Goal, "goal", string(verdict.Throughput), "`WHAT` a change is to improve: throughput, latency or cost",
+	cli.Choice(f, &o.Goal, "goal", string(verdict.Throughput), "`WHAT` a change should improve: throughput, latency or cost",
 		string(verdict.Throughput), string(verdict.Latency), string(verdict.Cost))
 	f.StringArrayVar(&o.slo, "slo", nil, "`KEY=TIME,...` that must hold: ttft_p99=500ms,itl_p99=60ms; ttft, itl, tpot or e2e with _p50, _p90, _p95, _p99 or _mean (repeatable)")
-	f.StringVar(&o.precision, "precision", defaultPrecision, "`SHARE` of a difference that matters: 3%, 0.03 or 3; measured until it is known as closely")
-	f.DurationVar(&o.Longest, "longest", loop.DefaultLongest, "`TIME` of the longest measurement, where noise asks for it")
+	f.StringVar(&o.precision, "precision", defaultPrecision, "smallest `SHARE` of a difference that matters: 3%, 0.03 or 3; a measurement continues until it is that precise")
+	f.DurationVar(&o.Longest, "longest", loop.DefaultLongest, "`TIME` of the longest measurement, if noise requires it")
 }
 
 // Register adds the flags of the changes to f. all has all flags of the command.
 func (o *Options) Register(f, all *pflag.FlagSet) {
 	o.flags = all
-	f.BoolVar(&o.Auto, "auto", false, "go on without keys until no change is predicted to be worth a restart")
-	f.BoolVar(&o.DryRun, "dry-run", false, "measure, then show every step of the change and of its revert; touch nothing")
-	f.BoolVar(&o.inPlace, "restart-in-place", false, "yes: stop the server's process and start it again with the change, its own command line, environment, folder, user and limits; a service of systemd through systemd, a container through Docker, a workload of --kube through Kubernetes")
-	f.BoolVar(&o.forceOwned, "force-owned", false, "change a workload of Kubernetes although Helm, Argo CD, Flux or an operator writes it too, and may take the change back")
-	f.BoolVar(&o.Canary, "canary", false, "try each change on one more pod of the workload of --kube first, measured beside the others at the same time; it takes room for one more pod")
-	f.StringVar(&o.applyCmd, "apply-cmd", "", "yes: run `PROGRAM` for each change, which restarts the server; it gets the change as JSON on stdin and in variables")
-	f.IntVar(&o.MaxRestarts, "max-restarts", defaultRestarts, "`N` restarts at most, reverts included")
-	f.DurationVar(&o.maxDowntime, "max-downtime", 0, "`TIME` of downtime at most, in all; a start that leaves too little of it for a revert is reverted (default no limit)")
-	f.StringVar(&o.allow, "allow-flags", "", "`FLAG,...` that may be changed, and no others; what can alter answers (KV cache type, quantization, speculation) only where it is named")
-	f.DurationVar(&o.start, "start-timeout", apply.ReadyWithin, "`TIME` for a start, until /health answers")
-	f.DurationVar(&o.countdown, "countdown", 0, "`TIME` between saying a change and making it (default 10s on the screen, else none)")
+	f.BoolVar(&o.Auto, "auto", false, "continue without keys until no change is predicted to be worth a restart")
+	f.BoolVar(&o.DryRun, "dry-run", false, "measure, then show every step of the change and of its revert; change nothing")
+	f.BoolVar(&o.inPlace, "restart-in-place", false, "stop the server's process and start it again with the change, with the same command line, environment, directory, user and limits; systemd restarts its services, Docker its containers, and Kubernetes a workload of --kube")
+	f.BoolVar(&o.forceOwned, "force-owned", false, "change a Kubernetes workload even if Helm, Argo CD, Flux or an operator also manages it and may revert the change")
+	f.BoolVar(&o.Canary, "canary", false, "try each change first on one more pod of the workload of --kube, measured at the same time as the others; the cluster needs room for that pod")
+	f.StringVar(&o.applyCmd, "apply-cmd", "", "run `PROGRAM` for each change; it restarts the server, and gets the change as JSON on stdin and in variables")
+	f.IntVar(&o.MaxRestarts, "max-restarts", defaultRestarts, "at most `N` restarts, including reverts")
+	f.DurationVar(&o.maxDowntime, "max-downtime", 0, "at most `TIME` of downtime in total; a start that leaves too little of it for a revert is reverted (default no limit)")
+	f.StringVar(&o.allow, "allow-flags", "", "change only `FLAG,...`; a flag that can alter answers (KV cache type, quantization, speculation) is changed only if it is named here")
+	f.DurationVar(&o.start, "start-timeout", apply.ReadyWithin, "`TIME` that a start may take, until /health answers")
+	f.DurationVar(&o.countdown, "countdown", 0, "`TIME` between announcing a change and making it (default 10s on the screen, else none)")
 }
 
 // DefaultGoal returns the goal of a command without flags for it.
@@ -108,7 +108,7 @@ func (o *Options) Args(name string, args []string, dash int) error {
 	case dash != 0 && len(args) > 0:
 		return cli.Usagef("%s takes no argument, but got %q; put -- before the command of a server", name, args[0])
 	case dash >= 0 && len(args) == 0:
-		return cli.Usagef("the server's command is missing behind --")
+		return cli.Usagef("the server's command is missing after --")
 	case len(args) > 0:
 		o.command = slices.Clone(args)
 	}
@@ -210,7 +210,7 @@ func (o *Options) oneMode() error {
 	for _, name := range []string{"max-restarts", "max-downtime", "allow-flags", "countdown"} {
 		// A variable may be set for all runs of this user, so only flags count.
 		if f := o.flags.Lookup(name); cli.OnCommandLine(f) {
-			return cli.Usagef("--%s bounds what is done without keys: give it with --auto or --dry-run", name)
+			return cli.Usagef("--%s limits a run without keys: give it with --auto or --dry-run", name)
 		}
 	}
 	return nil

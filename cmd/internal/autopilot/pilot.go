@@ -351,7 +351,7 @@ func (p *Pilot) printSteps(w *cli.World, s *loop.Snapshot) error {
 	list("DRY RUN: nothing was touched. To make the change:", p.steps(change))
 	list("To revert it:", p.steps(back))
 	if p.applier == nil {
-		b.WriteString("\nYou make these steps yourself. With --restart-in-place, --apply-cmd PROGRAM or\n-- COMMAND rooftop makes them, and --dry-run shows its own.\n")
+		b.WriteString("\nYou take these steps yourself. With --restart-in-place, --apply-cmd PROGRAM or\n-- COMMAND rooftop takes them, and --dry-run shows its own.\n")
 	}
 	_, err := io.WriteString(w.Stdout, b.String())
 	return err

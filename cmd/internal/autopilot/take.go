@@ -277,7 +277,7 @@ func (o *taking) newApplier(ctx context.Context, a *attach.Server, plan apply.Pl
 		return apply.NewWorkload(ctx, a.Workload, plan, apply.Claim{Force: o.auto.forceOwned, Canary: o.auto.Canary, Hold: o.auto.Auto && !o.auto.DryRun})
 	}
 	if a.Process == nil {
-		return nil, fmt.Errorf("--restart-in-place: the process of %s is not to be seen from here: %s", a.Target, a.WhyNoProcess())
+		return nil, fmt.Errorf("--restart-in-place: the process of %s is not visible from here: %s", a.Target, a.WhyNoProcess())
 	}
 	return apply.NewInPlace(ctx, a.Process, plan)
 }

@@ -29,7 +29,7 @@ func (o *Output) Register(g *FlagGroups, more string) {
 	f.BoolVar(&o.JSON, "json", false, "one JSON document instead of text")
 	f.BoolVar(&o.Plain, "plain", false, "no colour, no cursor movement, no progress line")
 	Choice(f, &o.Color, "color", "auto", "`WHEN` to use colour: auto, always or never; NO_COLOR is honoured", "auto", "always", "never")
-	f.BoolVar(&o.ASCII, "ascii", false, "ASCII characters alone; also with TERM=linux or LC_ALL=C")
+	f.BoolVar(&o.ASCII, "ascii", false, "use only ASCII characters; the default with TERM=linux or LC_ALL=C")
 }
 
 // OneForm returns a usage error if the command line asks for two forms of output. A variable gives way to the flag.

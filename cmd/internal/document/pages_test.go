@@ -68,7 +68,7 @@ func TestDoctorGolden(t *testing.T) {
 		{Name: "DCGM", State: tuning.CheckAbsent, Found: "no --dcgm-url was given"},
 	}
 	privileges := tuning.Check{For: "trace", Name: "trace: privileges", State: tuning.CheckBad, Found: "user 65534", Effect: "everything: CAP_BPF and CAP_PERFMON or root", Next: setcap}
-	can := tuning.Purpose{ID: "trace", Commands: "trace a GGML runtime", Can: true, Found: "All that it needs is there.", Next: "rooftop trace --pid PID"}
+	can := tuning.Purpose{ID: "trace", Commands: "trace a GGML runtime", Can: true, Found: "Everything it needs is available.", Next: "rooftop trace --pid PID"}
 	cannot := tuning.Purpose{ID: "trace", Commands: "trace a GGML runtime", Found: "First missing: privileges (user 65534).", Next: setcap}
 	none := tuning.Purpose{ID: "server", Commands: "tune, diagnose and probe a server", Found: "No inference server was found on this machine, and none was named with --url."}
 	var all bytes.Buffer

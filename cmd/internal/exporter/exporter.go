@@ -121,8 +121,8 @@ func (e *Exporter) page(w http.ResponseWriter, r *http.Request) {
 var (
 	ended      = prometheus.NewDesc("rooftop_diagnosis_timestamp_seconds", "When the latest diagnosis ended, in Unix time.", nil, nil)
 	failures   = prometheus.NewDesc("rooftop_diagnosis_failures_total", "Diagnoses that failed as a whole: no server could be read.", nil, nil)
-	info       = prometheus.NewDesc("rooftop_server_info", "What is known of the server.", []string{"server", "model", "release", "gpu"}, nil)
-	readable   = prometheus.NewDesc("rooftop_server_readable", "1 if the latest diagnosis could tell how the server is, else 0. Absent for a server that no diagnosis has found, or that Prometheus no longer has.", []string{"server"}, nil)
+	info       = prometheus.NewDesc("rooftop_server_info", "Information about the server.", []string{"server", "model", "release", "gpu"}, nil)
+	readable   = prometheus.NewDesc("rooftop_server_readable", "1 if the latest diagnosis could determine the state of the server, else 0. Absent for a server that no diagnosis has found, or that Prometheus no longer has.", []string{"server"}, nil)
 	condition  = prometheus.NewDesc("rooftop_server_ill", "1 for the state of a server that is ill: down, dead, hung, partly-hung or failing.", []string{"server", "state"}, nil)
 	evaluable  = prometheus.NewDesc("rooftop_server_evaluable", "1 if the server had a load that could be judged, else 0.", []string{"server"}, nil)
 	findings   = prometheus.NewDesc("rooftop_finding", "1 for each finding of the server.", []string{"server", "finding"}, nil)
@@ -131,7 +131,7 @@ var (
 	saves      = prometheus.NewDesc("rooftop_predicted_savings_dollars_per_hour", "Share of the server's price, as given or else of the catalog, that the change is predicted to save for the same output.", []string{"server", "bound"}, nil)
 	output     = prometheus.NewDesc("rooftop_output_tokens_per_second", "Output that the diagnosis measured.", []string{"server"}, nil)
 	ceiling    = prometheus.NewDesc("rooftop_ceiling_tokens_per_second", "Output that the hardware allows with the running requests, estimated.", []string{"server", "ceiling"}, nil)
-	groups     = prometheus.NewDesc("rooftop_group_finding", "1 for what is uneven among the servers of one model.", []string{"model", "finding"}, nil)
+	groups     = prometheus.NewDesc("rooftop_group_finding", "1 for each imbalance among the servers of one model.", []string{"model", "finding"}, nil)
 	allMetrics = [...]*prometheus.Desc{ended, failures, info, readable, condition, evaluable, findings, change, gain, saves, output, ceiling, groups}
 )
 

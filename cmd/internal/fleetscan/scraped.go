@@ -53,10 +53,10 @@ func (o *Scraped) register(f *pflag.FlagSet, times bool) {
 	f.StringVar(&o.Match, "match", "", "label `MATCHERS` of its series: 'model_name=\"x\",instance=~\"gpu-7:.*\"'")
 	if times {
 		f.DurationVar(&o.Since, "since", defaultSince, "`TIME` before now to read")
-		f.StringVar(&o.From, "from", "", "`TIME` to read from, as "+timeExample+", in place of --since")
+		f.StringVar(&o.From, "from", "", "`TIME` to read from, such as "+timeExample+", instead of --since")
 		f.StringVar(&o.To, "to", "", "`TIME` to read to (default now)")
 	}
-	f.StringVar(&o.HTTPConfig, "http-config", "", "YAML `FILE` with TLS, credentials and headers for it, as promtool's --http.config.file")
+	f.StringVar(&o.HTTPConfig, "http-config", "", "YAML `FILE` with TLS, credentials and headers for it, like promtool's --http.config.file")
 }
 
 // Between returns the range between two times, as Span does for those of the flags.
@@ -85,16 +85,16 @@ func (o *Scraped) Span(now time.Time) (prometheus.Range, error) {
 	var err error
 	if o.To != "" {
 		if r.To, err = time.Parse(time.RFC3339, o.To); err != nil {
-			return none, cli.Usagef("--to %s is no time: write it as %s", o.To, timeExample)
+			return none, cli.Usagef("--to %s is not a time: write it as %s", o.To, timeExample)
 		}
 	}
 	r.From = r.To.Add(-o.Since)
 	if o.From != "" {
 		if o.flags.Changed("since") {
-			return none, cli.Usagef("--from and --since name two beginnings: give one")
+			return none, cli.Usagef("--from and --since both set the start: give one")
 		}
 		if r.From, err = time.Parse(time.RFC3339, o.From); err != nil {
-			return none, cli.Usagef("--from %s is no time: write it as %s", o.From, timeExample)
+			return none, cli.Usagef("--from %s is not a time: write it as %s", o.From, timeExample)
 		}
 	}
 	switch span := r.To.Sub(r.From); {

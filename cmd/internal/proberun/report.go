@@ -23,7 +23,7 @@ const (
 func printLoad(w io.Writer, s *loadgen.Summary, l *loadgen.Load, how string) error {
 	var b bytes.Buffer
 	if s.Simulated {
-		b.WriteString("SIMULATED: the server says that it is a simulation; its times are no evidence of hardware\n")
+		b.WriteString("SIMULATED: the server says that it is a simulation; its times say nothing about hardware\n")
 	}
 	fmt.Fprintf(&b, "%s, seed %d, %s; prompts: %s\n\n", offerInWords(l), l.Seed, figure.Duration(s.Elapsed), how)
 	fmt.Fprintf(&b, "offered    %8s req/s   %s\n", figure.Significant(s.OfferedPerSecond), figure.Counted(s.Sent, "request"))
@@ -106,11 +106,11 @@ func printLatencies(b *bytes.Buffer, s *loadgen.Summary, l *loadgen.Load) {
 	row("E2E", s.E2E)
 	row("send lag", s.SendLag)
 	if s.SendLag.P99 >= max(lagWorthTelling, s.TTFT.P50/lagShare) {
-		late := " late or more: this machine or its connections did not keep the schedule"
+		late := " late: this machine or its connections did not keep the schedule"
 		if l.Arrival == loadgen.Closed { // which has no schedule: a client sends when it has its answer
-			late = " or more after its client was ready: this machine or its connections were busy"
+			late = " after their client was ready: this machine or its connections were busy"
 		}
-		fmt.Fprintf(b, "\n1 request in 100 went out %s%s.\nTTFT and E2E are from the intended time; from the actual send they are\n", latency(s.SendLag.P99, s.SendLag.Count), late)
+		fmt.Fprintf(b, "\n1 %% of the requests were sent at least %s%s.\nTTFT and E2E count from the intended time; from the actual send they are\n", latency(s.SendLag.P99, s.SendLag.Count), late)
 		row("TTFT", s.TTFTSent)
 		row("E2E", s.E2ESent)
 	}

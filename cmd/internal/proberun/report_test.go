@@ -17,8 +17,8 @@ func TestLateRequests(t *testing.T) {
 		want string
 	}{
 		{"in time", loadgen.Load{Clients: 4}, 4 * time.Millisecond, ""},
-		{"closed", loadgen.Load{Clients: 4}, 12 * time.Millisecond, "1 request in 100 went out 12.0 ms or more after its client was ready: this machine or its connections were busy.\n"},
-		{"open", loadgen.Load{Arrival: loadgen.Poisson, Rate: 8}, 12 * time.Millisecond, "1 request in 100 went out 12.0 ms late or more: this machine or its connections did not keep the schedule.\n"},
+		{"closed", loadgen.Load{Clients: 4}, 12 * time.Millisecond, "1 % of the requests were sent at least 12.0 ms after their client was ready: this machine or its connections were busy.\n"},
+		{"open", loadgen.Load{Arrival: loadgen.Poisson, Rate: 8}, 12 * time.Millisecond, "1 % of the requests were sent at least 12.0 ms late: this machine or its connections did not keep the schedule.\n"},
 	} {
 		var s loadgen.Summary
 		s.SendLag.Count, s.SendLag.P99 = 200, tc.lag

@@ -42,9 +42,9 @@ func Explanation(e rules.Explanation) *page.Page {
 	return &page.Page{Title: e.Title, Sections: []page.Section{
 		titled(e.Title, fmt.Sprintf("%s (%s), root cause: %s", e.ID, e.Rule, e.Group)),
 		sentences("On this engine", e.Engine...),
-		sentences("Fires when all of this holds", e.Condition...), sentences("PROFILE's form", e.Profile...), limits, sentences("Counts when", e.Gate), sentences("The number of its remedy", e.Formula...),
+		sentences("Fires when all of these hold", e.Condition...), sentences("PROFILE's form", e.Profile...), limits, sentences("Counts when", e.Gate), sentences("The number of its remedy", e.Formula...),
 		sentences("What to do", e.Remedy...), sentences("Confidence", e.Confidence...),
-		sentences("Impact", fmt.Sprintf("%.0f of 5 where no gain is predicted; score = impact × confidence", e.Impact)), sentences("What it cannot see", e.Limits...),
+		sentences("Impact", fmt.Sprintf("%.0f of 5 if no gain is predicted; score = impact × confidence", e.Impact)), sentences("What it cannot see", e.Limits...),
 	}}
 }
 
@@ -73,13 +73,13 @@ func Index(findings []rules.Explanation, words []Vocabulary, metrics []catalog.M
 		for _, e := range v.Terms {
 			t.Rows = append(t.Rows, []page.Cell{page.Words(e.Name), {Text: strings.Join(e.Also, ", ")}})
 		}
-		p.Sections = append(p.Sections, page.Section{ID: "words", Title: "Words", Note: "of the screen and the reports of " + v.Used, Nodes: []page.Node{t}})
+		p.Sections = append(p.Sections, page.Section{ID: "words", Title: "Words", Note: "on the screen and in the reports of " + v.Used, Nodes: []page.Node{t}})
 	}
 	t := &page.Table{Columns: []page.Column{{Left: true}, {Left: true, Tone: page.Muted}, {Left: true}}}
 	for _, m := range metrics {
 		t.Rows = append(t.Rows, []page.Cell{page.Words(m.Key), page.Words(string(m.Kind)), page.Words(m.Meaning)})
 	}
-	p.Sections = append(p.Sections, page.Section{ID: "metrics", Title: "Metrics", Note: "of vLLM's page, by rooftop's names", Nodes: []page.Node{t}})
+	p.Sections = append(p.Sections, page.Section{ID: "metrics", Title: "Metrics", Note: "on vLLM's page, by rooftop's names", Nodes: []page.Node{t}})
 	return p
 }
 
