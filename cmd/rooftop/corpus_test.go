@@ -17,8 +17,8 @@ var update = screentest.Update
 // The corpus contains times of day.
 func init() { time.Local = time.UTC }
 
-// TestCorpus compares the output of every command with testdata/corpus. A difference is either
-// intended, and then written with -update, or a bug.
+// TestCorpus compares the output of every command with testdata/corpus. A difference is either intended, and then
+// written with -update, or a bug.
 func TestCorpus(t *testing.T) {
 	recordings, err := filepath.Abs(filepath.Join("..", "..", "testdata", "recordings"))
 	must(t, err)

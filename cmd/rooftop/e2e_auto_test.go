@@ -23,10 +23,9 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/proc"
 )
 
-// Tests of changes that rooftop makes on its own, on a simulated server that is a
-// process of its own.
+// Tests of changes that rooftop makes by itself, on a simulated server in a process of its own.
 
-// autoEvent is the part of rooftop.event/v1 that these tests look at.
+// autoEvent is the part of rooftop.event/v1 that these tests read.
 type autoEvent struct {
 	Type      string   `json:"type"`
 	T         float64  `json:"t"`
@@ -64,7 +63,7 @@ func ofType(list []autoEvent, kind string) []autoEvent {
 	return slices.DeleteFunc(slices.Clone(list), func(e autoEvent) bool { return e.Type != kind })
 }
 
-// told is a run in short, for a test that failed.
+// told summarizes a run for the message of a failed test.
 func told(list []autoEvent) string {
 	var b strings.Builder
 	for _, e := range list {
@@ -75,7 +74,7 @@ func told(list []autoEvent) string {
 	return b.String()
 }
 
-// simModel and simFlags are a server that has too few slots for its load.
+// simModel and simFlags describe a server with too few slots for its load.
 const (
 	simModel   = "meta-llama/Llama-3.1-8B-Instruct"
 	tightSlots = "16"
@@ -88,8 +87,8 @@ func simFlags(at netip.AddrPort, slots string) []string {
 	}
 }
 
-// offerSim offers more requests than the few slots hold, from when the server at an
-// address is up to the end of the test, whatever becomes of the server.
+// offerSim offers more requests than the few slots hold, from the start of the server at an address to the end of the
+// test, including restarts of the server.
 func offerSim(t *testing.T, at netip.AddrPort) {
 	t.Helper()
 	path := built(t)
@@ -105,7 +104,7 @@ func offerSim(t *testing.T, at netip.AddrPort) {
 	t.Cleanup(func() { <-done })
 }
 
-// healthy waits for the server at an address; false says that ctx ended before.
+// healthy waits for the server at an address; it returns false if ctx ends first.
 func healthy(ctx context.Context, at netip.AddrPort) bool {
 	for {
 		if r, err := http.Get(url(at) + "/health"); err == nil {
@@ -124,7 +123,7 @@ func healthy(ctx context.Context, at netip.AddrPort) bool {
 
 func url(at netip.AddrPort) string { return "http://" + at.String() }
 
-// serving is the launch process of the server at an address; nil where none is there.
+// serving returns the launch process of the server at an address; nil if there is none.
 func serving(t *testing.T, at netip.AddrPort) *proc.Server {
 	t.Helper()
 	fs, err := proc.Open("/proc")
@@ -138,8 +137,8 @@ func serving(t *testing.T, at netip.AddrPort) *proc.Server {
 	return list[i]
 }
 
-// endServing ends whatever serves at an address when the test is over, with its engine processes: a
-// server that rooftop starts leads a process group.
+// endServing ends the server at an address after the test, with its engine processes: a server that rooftop starts
+// leads a process group.
 func endServing(t *testing.T, at netip.AddrPort) {
 	t.Cleanup(func() {
 		if s := serving(t, at); s != nil {
@@ -166,7 +165,7 @@ func startsSim(t *testing.T, at netip.AddrPort, slots string) {
 	}
 }
 
-// slotsOf are the slots that the server at an address was launched with.
+// slotsOf returns the slots that the server at an address was launched with.
 func slotsOf(t *testing.T, at netip.AddrPort) string {
 	t.Helper()
 	s := serving(t, at)
@@ -177,16 +176,15 @@ func slotsOf(t *testing.T, at netip.AddrPort) string {
 	return v
 }
 
-// ownState is the variable of a state directory of a test's own. Such tests wait more
-// than they work, so they run side by side.
+// ownState returns the variable for a separate state directory. Tests that use it mostly wait, so they run in
+// parallel.
 func ownState(t *testing.T) []string {
 	t.Helper()
 	t.Parallel()
 	return []string{"XDG_STATE_HOME=" + t.TempDir()}
 }
 
-// whereItEnded is what every automatic run has to end with: what is kept runs, and
-// nothing is left under way.
+// whereItEnded checks the end of every automatic run: the kept configuration runs, and nothing is left in progress.
 func (a answer) ended(t *testing.T, code int) []autoEvent {
 	t.Helper()
 	list := eventsOf(t, a.stdout)
@@ -204,7 +202,7 @@ func (a answer) ended(t *testing.T, code int) []autoEvent {
 	return list
 }
 
-// From too few slots to more, started by rooftop: kept, and left running.
+// From too few slots to more, on a server started by rooftop: the change is kept, and the server keeps running.
 func TestE2EAutoStartsAServer(t *testing.T) {
 	env := ownState(t)
 	at := porttest.Address(t)
@@ -233,7 +231,7 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 	}
 }
 
-// Nothing is applied without --auto or a key, and a dry run says what would be.
+// Nothing is applied without --auto or a key, and a dry run reports what would be done.
 func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	env := ownState(t)
 	_, state, _ := strings.Cut(env[0], "=")
@@ -280,8 +278,7 @@ func TestE2EChangesThatFail(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		// script is what the server does with other slots than the few; $@ are its
-		// arguments, ROOFTOP the program.
+		// script is what the server does with a changed number of slots; $@ are its arguments, ROOFTOP the program.
 		script string
 		says   string
 	}{
@@ -343,7 +340,7 @@ nohup "$PROGRAM" sim "$MODEL" --sim-gpu "NVIDIA A100-SXM4-80GB" "$@" >"$DIR/serv
 echo $! >"$DIR/pid"
 `
 
-// The script of a deployment, on a server that a program restarts.
+// The script of a deployment, on a server that is restarted by a program.
 func TestE2EDeployScript(t *testing.T) {
 	env := append(os.Environ(), ownState(t)...)
 	at := porttest.Address(t)

@@ -18,8 +18,8 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
-// boardServers are servers of which every panel of the boards has data: one with a recommendation, and two of one model
-// of which one hangs.
+// boardServers are servers for which every panel of the boards has data: one with a recommendation, and two of one
+// model, one of which hangs.
 var boardServers = []scrapedServer{
 	{name: "slots", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192", "--max-num-seqs", "8"}, load: []string{"--clients", "24"}},
 	{name: "hung", sim: []string{"Qwen/Qwen3-4B", "--sim-gpu", "L4", "--max-model-len", "8192", "--sim-fault", "stall@30s+10m"}, load: []string{"--clients", "8"}},

@@ -17,9 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A server in a container, with a real Docker in namespaces of its own and simulated servers.
-// ROOFTOP_E2E_DOCKER is what .ci/install-docker prints, ROOFTOP_E2E_COMPOSE what .ci/install-compose does,
-// ROOFTOP_E2E_KILLS how often a rooftop is killed.
+// A server in a container, with a real Docker in separate namespaces and simulated servers. ROOFTOP_E2E_DOCKER is the
+// output of .ci/install-docker, ROOFTOP_E2E_COMPOSE that of .ci/install-compose, and ROOFTOP_E2E_KILLS the number of
+// times that a rooftop is killed.
 
 // boxed is a server that Docker runs.
 type boxed struct{ *service }
@@ -31,7 +31,7 @@ func (b boxed) keeps(before, after any) bool {
 	return command(was) != command(is) && cmp.Equal(settled(was), settled(is))
 }
 
-// composed is a server that a service of Docker Compose makes.
+// composed is a server run by a service of Docker Compose.
 type composed struct{ boxed }
 
 // composeState is a Compose file, the number of files beside it, and the command line that runs.
@@ -62,16 +62,16 @@ func (c composed) keeps(before, after any) bool {
 	return slots != "4" && is.File == strings.Replace(was.File, `"4" # too few`, `"`+slots+`" # too few`, 1) && is.Beside == 0
 }
 
-// serveScript starts a server as an entrypoint does. One above port 9000 does not start with a change, and one
-// above 7000 is slow with it.
+// serveScript starts a server like an entrypoint. A server above port 9000 does not start with a change, and one
+// above 7000 starts slowly with it.
 const serveScript = `#!/bin/sh
 case "$*" in *"--port 9"*"--max-num-seqs 4 "*) ;; *"--port 9"*) echo "ValueError: 100% of the memory is taken" >&2; exit 3 ;;
 *"--port 7"*"--max-num-seqs 4 "*) ;; *"--port 7"*) set -- "$@" --sim-fault slow@0s+1hx9 ;; esac
 exec "$@"
 `
 
-// container runs a server in a container with all that must not change, of a port within that is published
-// as another, unless it is of the machine's own network.
+// container runs a server in a container with everything that must not change. Its port is published as another one,
+// unless the container uses the machine's network.
 func (m *machine) container(t *testing.T, port int, own bool) boxed {
 	t.Helper()
 	b := boxed{&service{machine: m, t: t, port: port}}
@@ -127,7 +127,7 @@ services:
       - --served-model-name=$$m
 `
 
-// compose runs a server that a service of Docker Compose makes.
+// compose runs a server as a service of Docker Compose.
 func (m *machine) compose(t *testing.T, port int) composed {
 	t.Helper()
 	c := composed{boxed{&service{machine: m, t: t, port: port}}}
@@ -161,13 +161,13 @@ func (b boxed) inspect() map[string]any {
 			delete(network.(map[string]any), field)
 		}
 	}
-	// Docker has no order of them.
+	// Docker returns them in no fixed order.
 	slices.SortFunc(one["Mounts"].([]any), func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 	one["NetworkSettings"] = map[string]any{"Networks": networks, "Ports": settings["Ports"]}
 	return one
 }
 
-// settled is what of a container stays when it is created again with another command line.
+// settled returns the properties of a container that stay when it is created again with another command line.
 func settled(one map[string]any) map[string]any {
 	id := one["Id"].(string)
 	text, _ := json.Marshal(one)
@@ -181,7 +181,7 @@ func settled(one map[string]any) map[string]any {
 	delete(config["Labels"].(map[string]any), "dev.rooftop.replaces")
 	host := same["HostConfig"].(map[string]any)
 	binds := host["Binds"].([]any)
-	// Those without a name of their own are bound by the name that they have.
+	// Anonymous volumes are bound by their generated name.
 	host["Binds"] = slices.DeleteFunc(binds, func(b any) bool { return strings.HasSuffix(b.(string), ":/data") })
 	for _, m := range host["Mounts"].([]any) {
 		delete(m.(map[string]any), "Source")

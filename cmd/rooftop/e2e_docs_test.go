@@ -12,8 +12,8 @@ import (
 	main "github.com/rooftop-dev/rooftop/cmd/rooftop"
 )
 
-// TestE2EDocs runs each block of commands in README and docs/ as it stands, in namespaces of its own where a
-// simulated server answers at the addresses that the block names.
+// TestE2EDocs runs each block of commands in README and docs/ unchanged, in separate namespaces in which a simulated
+// server answers at the addresses that the block names.
 func TestE2EDocs(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT CHECKED: the commands of the documentation: namespaces need root")

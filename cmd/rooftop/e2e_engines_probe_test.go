@@ -14,7 +14,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 )
 
-// captured is what these tests look at in the document of probe and observe.
+// captured is the part of a document of probe and observe that these tests read.
 type captured struct {
 	begin, end time.Time // of the run
 	cpu        float64   // seconds
@@ -68,8 +68,8 @@ func capturedBy(t *testing.T, a answer) captured {
 	return c
 }
 
-// TestE2EProbe gives rooftop the shell's PID and no flag for processes: what it
-// says must be that of the servers behind it, whose figures E2ETree checks.
+// TestE2EProbe gives rooftop the shell's PID and no flag for processes: the result must be that of the servers
+// started by the shell, whose figures E2ETree checks.
 func TestE2EProbe(t *testing.T) {
 	for _, start := range []func(*testing.T, string) *engine{startLlamaCPP, startVLLM} {
 		e := start(t, behind)
@@ -104,8 +104,8 @@ func TestE2EProbe(t *testing.T) {
 	}
 }
 
-// TestE2EIdlePID holds the warning of a PID that does nothing against one, and
-// against ordinary programs that do something.
+// TestE2EIdlePID checks that a PID that does nothing causes a warning, and that ordinary programs that do something
+// do not.
 func TestE2EIdlePID(t *testing.T) {
 	e := startLlamaCPP(t, behind)
 	warned := func(t *testing.T, pid int) bool {
@@ -118,8 +118,8 @@ func TestE2EIdlePID(t *testing.T) {
 			t.Error("no warning of a process that sleeps")
 		}
 	})
-	// Small, of one thread, and each busy in a way of its own: all the time, for a
-	// fraction of it, or through children only.
+	// Small programs of one thread, each busy in a different way: all the time, for a fraction of it, or only through
+	// children.
 	for _, script := range []string{
 		`while :; do :; done`,
 		`exec yes > /dev/null`,

@@ -13,17 +13,17 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
-// engine is a real server that a shell started in its background, the way in which
-// `$!` names the shell and not the server.
+// engine is a real server that a shell started in its background, so that `$!` is the PID of the shell and not of the
+// server.
 type engine struct {
 	*vllm
 	name    string
 	wrapper int // PID that `$!` gave: a shell that waits for the server
 }
 
-// behind starts "$@" in directory $0, which it is in already. The list of two
-// commands is what makes the shell fork one of its own for the background, where a
-// lone command would take its place. As the whole test binary dies, the trap takes the server along.
+// behind starts "$@" in directory $0, its working directory. The list of two commands makes the shell fork another
+// shell for the background; a single command would replace it. The trap ends the server if the whole test binary
+// dies.
 const behind = `trap 'trap - TERM; kill 0' TERM; cd "$0" && "$@" > server.log 2>&1 & echo $! > wrapper.pid; wait`
 
 func startVLLM(t *testing.T, script string) *engine {

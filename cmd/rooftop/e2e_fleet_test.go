@@ -20,7 +20,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
-// scrapedServer is a simulated server with a planted fault, and what the fleet has to say of it.
+// scrapedServer is a simulated server with a planted fault, and the expected entry of the fleet.
 type scrapedServer struct {
 	name    string
 	sim     []string
@@ -41,8 +41,8 @@ var scrapedServers = []scrapedServer{
 	{name: "down", sim: []string{"Qwen/Qwen3-8B", "--sim-gpu", "L4", "--max-model-len", "8192"}, load: []string{"--clients", "8"}, gone: true, outcome: "unhealthy", ill: "down"},
 }
 
-// scrapable starts servers and their load. It returns their addresses, each with its server, and what ends
-// those that have to be gone.
+// scrapable starts servers and their load. It returns their addresses, each with its server, and functions that
+// stop the servers that must be down.
 func scrapable(t *testing.T, servers []scrapedServer) (targets []string, byName map[string]*scrapedServer, later []func()) {
 	t.Helper()
 	byName = map[string]*scrapedServer{}
@@ -253,8 +253,8 @@ func (r *fleetRow) is(s *scrapedServer) bool {
 	return r.ill() == s.ill && r.flag() == s.flag && (s.outcome == "" || r.Outcome == s.outcome)
 }
 
-// fleetScreen meets the screen in a terminal: the list, a filter, a page, groups, a small terminal, and what is
-// shown when Prometheus is killed.
+// fleetScreen uses the screen in a terminal: the list, a filter, a page, groups, a small terminal, and the screen
+// after Prometheus was killed.
 func fleetScreen(t *testing.T, url string, prometheus *os.Process) {
 	x := openScreen(t, 120, 30)
 	frame := x.started("2 ill", "fleet", "--prometheus", url, "--since", "85s", "--pause", "5s")

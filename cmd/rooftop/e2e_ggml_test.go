@@ -21,13 +21,12 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/gguf"
 )
 
-// runtimes are the unmodified GGML runtimes of .ci/install-ggml that are always there:
-// llama.cpp v0.5.0, b4753 of February 2025, and a stripped one that is linked into a
-// single file.
+// runtimes are the unmodified GGML runtimes of .ci/install-ggml that are always available: llama.cpp v0.5.0, b4753 of
+// February 2025, and a stripped one that is linked into a single file.
 var runtimes = []string{"npm-new", "npm-old", "npm-static"}
 
-// installed are those that are there: Debian's llama-server, newest, stripped, with
-// OpenMP and in a file system of its own, comes with them where it could be had.
+// installed returns the available runtimes: in addition Debian's llama-server, the newest, stripped, with OpenMP and
+// in a separate file system, if it could be installed.
 func installed(t *testing.T) []string {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(ggmlHome(t), "debian", ".complete")); err != nil {
@@ -47,7 +46,7 @@ func ggmlHome(t *testing.T) string {
 	return dir
 }
 
-// needsRoot skips, aloud, where nothing can be attached to.
+// needsRoot skips a test, with a message, if attaching is impossible.
 func needsRoot(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -63,7 +62,7 @@ type driven struct {
 	lines chan string
 }
 
-// did is what came of one run.
+// did is the result of one run.
 type did struct {
 	Ready    bool    `json:"ready"`
 	PID      int     `json:"pid"`
@@ -82,8 +81,8 @@ func drive(t *testing.T, runtime string, model gguf.Shape, threads int) *driven 
 	return driveAs(t, exec.Command, runtime, model, threads)
 }
 
-// driveAs is drive with a way to start programs. The end of its stdin, which that of this
-// process is too, ends the runtime.
+// driveAs is like drive, but makes the command with a given function. The end of its stdin, which is also that of this
+// process, ends the runtime.
 func driveAs(t *testing.T, command func(string, ...string) *exec.Cmd, runtime string, model gguf.Shape, threads int) *driven {
 	t.Helper()
 	home := ggmlHome(t)
@@ -126,8 +125,7 @@ func driveAs(t *testing.T, command func(string, ...string) *exec.Cmd, runtime st
 	return d
 }
 
-// modelFile is a model's file, which is written here where .ci/install-ggml does not make
-// it.
+// modelFile returns a model's file. It writes the file if .ci/install-ggml does not.
 func modelFile(t *testing.T, home string, model gguf.Shape) string {
 	t.Helper()
 	if slices.Contains(gguf.Models(), model) {
@@ -144,7 +142,7 @@ func modelFile(t *testing.T, home string, model gguf.Shape) string {
 	return path
 }
 
-// tell has the runtime do something; answer waits for what came of it.
+// tell sends a command to the runtime; answer waits for its result.
 func (d *driven) tell(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if _, err := fmt.Fprintf(d.stdin, format+"\n", args...); err != nil {
@@ -167,7 +165,7 @@ func (d *driven) answer(t *testing.T) did {
 	return did{}
 }
 
-// run forgets all, takes in a prompt, and decodes so many tokens.
+// run clears the context, processes a prompt, and decodes a number of tokens.
 func (d *driven) run(t *testing.T, prompt, tokens int) did {
 	t.Helper()
 	d.tell(t, "run %d %d", prompt, tokens)

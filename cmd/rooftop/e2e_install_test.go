@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// Artifacts of a release as they are used: ROOFTOP_E2E_RELEASE is a folder that .ci/release filled,
-// ROOFTOP_E2E_DEBIAN what .ci/install-debian prints, ROOFTOP_E2E_DOCKER what .ci/install-docker does.
+// Artifacts of a release as users get them: ROOFTOP_E2E_RELEASE is a folder filled by .ci/release, ROOFTOP_E2E_DEBIAN
+// the output of .ci/install-debian, ROOFTOP_E2E_DOCKER that of .ci/install-docker.
 
 // released returns the folder of the artifacts.
 func released(t *testing.T) string {
@@ -29,7 +29,7 @@ func released(t *testing.T) string {
 	return dir
 }
 
-// artifact returns the one file of a pattern.
+// artifact returns the single file that matches a pattern.
 func artifact(t *testing.T, pattern string) string {
 	t.Helper()
 	list, err := filepath.Glob(filepath.Join(released(t), pattern))

@@ -37,11 +37,11 @@ import (
 //
 //	ROOFTOP_E2E_INTERRUPTS=200 go test -tags e2e -run E2EInterrupted -parallel 10 -timeout 60m ./cmd/rooftop
 
-// endsWithin is how long rooftop may take to end after its interruption without a word.
+// endsWithin is how long rooftop may take to end after its interruption without printing a reason.
 const endsWithin = time.Minute
 
-// A test run that nohup(1) or a script in the background started ignores signals, and rooftop would as well: what
-// this process handles has its default in the programs that it starts.
+// A test run started by nohup(1) or in the background of a script ignores signals, and rooftop would too: signals
+// that this process handles have their defaults in the programs that it starts.
 func init() {
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
@@ -60,7 +60,7 @@ type interruption struct {
 	leaves bool // rooftop may leave the server to 'rooftop recover'
 }
 
-// output is what reads rooftop's stdout and stderr.
+// output is a reader of rooftop's stdout and stderr.
 type output int
 
 const (
@@ -158,7 +158,7 @@ func (r *interrupted) note(what string) {
 	r.did = append(r.did, time.Now().Format("04:05.000")+" "+what)
 }
 
-// after waits, and keeps the launches that the journal names meanwhile.
+// after waits, and stores the launches that the journal names meanwhile.
 func (r *interrupted) after(d time.Duration) {
 	end := time.Now().Add(d)
 	for time.Now().Before(end) {
@@ -233,7 +233,7 @@ func children(of int) (pids []int) {
 	return pids
 }
 
-// follow reads the journal, and keeps each launch that lies beside it: they go when a run ends.
+// follow reads the journal and every launch beside it, because launches are removed when a run ends.
 func (r *interrupted) follow() {
 	files, _ := filepath.Glob(filepath.Join(r.dir, "rooftop", "servers", "*", "launch-*"))
 	for _, file := range files {
@@ -424,7 +424,7 @@ func (r *interrupted) run(after time.Duration, changing bool) {
 	r.judge()
 }
 
-// judge holds what runs and what is left against the journal.
+// judge compares the running servers and remaining files with the journal.
 func (r *interrupted) judge() {
 	r.t.Helper()
 	list := r.list()
@@ -463,7 +463,7 @@ func (r *interrupted) judge() {
 	}
 }
 
-// list is what 'rooftop recover' finds, "" for nothing.
+// list returns the findings of 'rooftop recover', "" for none.
 func (r *interrupted) list() string {
 	r.t.Helper()
 	out, err := r.command(r.rooftop, "recover", "--dry-run").CombinedOutput()
@@ -522,8 +522,8 @@ func TestE2EInterrupted(t *testing.T) {
 	}
 }
 
-// An agent's server of tools, and the process of it that makes the changes, get two signals in haste
-// while a change is made, and while one is in place: it is reverted.
+// An agent's MCP server, and its process that makes the changes, get two signals in quick succession while a change
+// is made, and while one is in place: the change is reverted.
 func TestE2EInterruptedAgent(t *testing.T) {
 	for name, during := range map[string]bool{"while the change is made": true, "with the change in place": false} {
 		t.Run(name, func(t *testing.T) {

@@ -33,7 +33,7 @@ import (
 //
 //	ROOFTOP_E2E_KILLS=200 go test -tags e2e -run E2EKilled -parallel 8 -timeout 60m ./cmd/rooftop
 
-// victim is a server, its load, and the rooftop that is going to be killed.
+// victim is a server, its load, and the rooftop that will be killed.
 type victim struct {
 	t       *testing.T
 	dir     string // state, config file, logs; every process here works in it
@@ -68,7 +68,7 @@ func newVictim(t *testing.T, inPlace, inFile bool) *victim {
 	return v
 }
 
-// begin starts the server where it is to be found running, and its load.
+// begin starts the server, if rooftop must find it running, and its load.
 func (v *victim) begin(env []string, inPlace bool, load ...string) {
 	v.t.Helper()
 	v.env = append(env, "XDG_STATE_HOME="+v.dir, "HF_TOKEN=hf_not_a_real_token_0123456789")
@@ -83,7 +83,7 @@ func (v *victim) begin(env []string, inPlace bool, load ...string) {
 	v.load(load)
 }
 
-// load offers more requests than the slots hold, from when the server is up.
+// load offers more requests than the slots hold, from the start of the server.
 func (v *victim) load(of []string) {
 	cmd := v.command(append([]string{v.rooftop, "load", "--url", url(v.at), "--duration", "0"}, of...)...)
 	ctx, stop := context.WithCancel(context.Background())
@@ -128,8 +128,8 @@ func (v *victim) processes() []int {
 	return pids
 }
 
-// residents are all processes that work in the directory of this server: its own,
-// those it started, a rooftop; without the load.
+// residents returns all processes that work in the directory of this server: its own, those it started, and a
+// rooftop, but not the load.
 func (v *victim) residents() (pids []int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -155,8 +155,7 @@ func (v *victim) answers(within time.Duration) bool {
 	return healthy(ctx, v.at)
 }
 
-// tuned runs rooftop until it is killed: some time after it began, or after it began
-// with its first change.
+// tuned runs rooftop and kills it some time after its start, or after the start of its first change.
 func (v *victim) tuned(after time.Duration, changing bool) {
 	v.t.Helper()
 	args := []string{v.rooftop, "tune", "--auto", "--json", "--no-report", "--duration", "8s", "--longest", "12s", "--start-timeout", v.starts.String(), "--max-restarts", "8"}
@@ -202,8 +201,8 @@ func (v *victim) tuned(after time.Duration, changing bool) {
 	}
 }
 
-// meant is what is to run: the exact launch that the journal's last kept record
-// names, else that of its first. Nil where the journal has none.
+// meant returns the launch that must run: the exact one of the journal's last kept record, else of its first. It is
+// nil if the journal has none.
 type meant struct {
 	Argv, Env []string
 	Cwd       string
@@ -241,7 +240,7 @@ func (v *victim) meant() (m *meant, stage string) {
 	return m, stage
 }
 
-// recovered runs 'rooftop recover --yes', and makes sure that nothing is left to do.
+// recovered runs 'rooftop recover --yes', and checks that nothing is left to do.
 func (v *victim) recovered() {
 	v.t.Helper()
 	out, err := v.command(v.rooftop, "recover", "--yes", "--start-timeout", v.starts.String()).CombinedOutput()
@@ -254,7 +253,7 @@ func (v *victim) recovered() {
 	}
 }
 
-// isAs makes sure that exactly one server runs, as it is meant to.
+// isAs checks that exactly one server runs, with the intended launch.
 func (v *victim) isAs(m *meant) {
 	v.t.Helper()
 	if !v.answers(10 * time.Second) {
@@ -277,7 +276,7 @@ func (v *victim) isAs(m *meant) {
 	if got := of("cmdline"); !slices.Equal(got, m.Argv) {
 		v.t.Errorf("command line %q, want %q", got, m.Argv)
 	}
-	// One that was tried before it was kept still has the mark of its trial.
+	// A launch that was tried before it was kept still has the mark of its trial.
 	marked := func(entry string) bool { return strings.HasPrefix(entry, "ROOFTOP_TRIAL=") }
 	if got := slices.DeleteFunc(of("environ"), marked); !slices.Equal(got, m.Env) {
 		v.t.Errorf("environment %q, want %q", got, m.Env)
@@ -294,7 +293,7 @@ func (v *victim) isAs(m *meant) {
 	}
 }
 
-// descends tells whether a process is another, or was started by it.
+// descends reports whether a process is another, or was started by it.
 func descends(pid, of int) bool {
 	for pid > 1 {
 		if pid == of {
@@ -312,7 +311,7 @@ func descends(pid, of int) bool {
 	return false
 }
 
-// clean makes sure that nothing is left over, and that the journal reads whole.
+// clean checks that nothing is left over, and that the whole journal can be read.
 func (v *victim) clean() {
 	v.t.Helper()
 	_ = filepath.WalkDir(v.dir, func(path string, d fs.DirEntry, err error) error {
@@ -381,8 +380,8 @@ func TestE2EKilled(t *testing.T) {
 		for n := range kills {
 			rng := rand.New(rand.NewPCG(uint64(n), 6))
 			inPlace, inFile := n%2 == 1, n/2%2 == 1
-			// Instants anywhere in a run, of which a change is a small part; and more of
-			// them while the server is stopped, started, asked, and then measured.
+			// Instants anywhere in a run, of which a change is a small part, and more of them while the server is
+			// stopped, started, checked and measured.
 			changing := n%5 != 0
 			after := time.Duration(rng.Int64N(int64(40 * time.Second)))
 			switch {

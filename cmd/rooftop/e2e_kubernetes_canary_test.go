@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// balance replaces a Service: it offers each of its addresses the same load, or one that was not there at
-// first other prompts.
+// balance replaces a Service: it offers each of its addresses the same load, but other prompts to one that was added
+// later.
 func (d *deployed) balance(replicas, port int, laterPrompts string) {
 	d.t.Helper()
 	service := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "%s"}, "spec": {"selector": {"app": "%[1]s"}, "ports": [{"port": 8000, "targetPort": %[2]d}]}}`, d.name, port)
@@ -35,7 +35,7 @@ while sleep 0.3; do
 done`), "load-of-"+d.name+"-")
 }
 
-// canaries returns the names of the canary pods that are there.
+// canaries returns the names of the existing canary pods.
 func (d *deployed) canaries() (names []string) {
 	items, _ := d.request(d.t, "GET", "/api/v1/namespaces/default/pods?labelSelector=rooftop.dev%2Fcanary,app%3D"+d.name, "application/json", "")["items"].([]any)
 	for _, item := range items {

@@ -36,8 +36,8 @@ func (c cluster) testScaled(t *testing.T) {
 	})
 }
 
-// testIll has the API server stop for half a minute while a change is on trial, and then the node go away. It is the
-// last test of the cluster.
+// testIll stops the API server for half a minute while a change is on trial, and then the node. It is the last test
+// of the cluster.
 func (c cluster) testIll(t *testing.T) {
 	t.Run("API server away, node gone", func(t *testing.T) {
 		d := c.deploy(t, "Deployment", "vllm-ill", 8000, "10m")
@@ -66,8 +66,8 @@ func (c cluster) testIll(t *testing.T) {
 	})
 }
 
-// follow sends the events that are left of a run, without windows and looks, one by one. The channel is closed at
-// their end.
+// follow sends the remaining events of a run, without windows and looks, one by one. The channel is closed at their
+// end.
 func follow(events io.Reader) <-chan string {
 	lines := make(chan string, 10_000)
 	go func() {
@@ -81,7 +81,7 @@ func follow(events io.Reader) <-chan string {
 	return lines
 }
 
-// readUntil returns events until one that has a text; found is false if they end before, or after a time.
+// readUntil returns events until one contains a text; found is false if the events end first, or after a time.
 func readUntil(lines <-chan string, text string, within time.Duration) (said string, found bool) {
 	end := time.After(within)
 	for {

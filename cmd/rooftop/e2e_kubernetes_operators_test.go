@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Objects that operators make pods from: their definitions are written here and served by the real API server.
-// A few lines replace the operator: they keep a Deployment as the object says.
+// Objects for which operators make pods: their definitions are written here and served by the real API server. A few
+// lines replace the operator: they keep a Deployment as the object says.
 
 // operated has the kinds with the path of their objects in the API.
 var operated = map[string]string{
@@ -25,7 +25,7 @@ var operated = map[string]string{
 	"LeaderWorkerSet":  "/apis/leaderworkerset.x-k8s.io/v1/namespaces/default/",
 }
 
-// operatorArgs are what the operator puts before the arguments of an object.
+// operatorArgs are the arguments that the operator puts before those of an object.
 var operatorArgs = map[string][]string{"InferenceService": {"--sim-startup-time=400ms"}}
 
 // define lets the API server serve a kind, with any fields.
@@ -47,8 +47,8 @@ func (c cluster) define(t *testing.T, kind string) {
 	}
 }
 
-// operate makes an object whose specification is a text with a container in it, and a replacement for its
-// operator: pods with labels of these, whose container has a name.
+// operate makes an object from the text of its specification, which has a container, and a replacement for its
+// operator: pods with the given labels, whose container has a name.
 func (c cluster) operate(t *testing.T, kind, name, spec, container, labels string) *deployed {
 	t.Helper()
 	made := c.create(t, "Deployment", name, 8000, 1, "10m")

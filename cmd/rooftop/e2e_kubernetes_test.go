@@ -18,11 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A server in pods, with a real control plane and a real node of Kubernetes in namespaces of their own, and
-// simulated servers. ROOFTOP_E2E_KUBERNETES is what .ci/install-kubernetes prints, ROOFTOP_E2E_KILLS how often
+// A server in pods, with a real control plane and a real node of Kubernetes in separate namespaces, and simulated
+// servers. ROOFTOP_E2E_KUBERNETES is the output of .ci/install-kubernetes, ROOFTOP_E2E_KILLS the number of times that
 // a rooftop is killed.
 
-// cluster is a machine that is a cluster of one node.
+// cluster is a machine that runs a cluster of one node.
 type cluster struct{ *machine }
 
 // request sends a request to the API server as its administrator. A body is JSON or YAML.
@@ -35,7 +35,7 @@ func (c cluster) request(t *testing.T, method, path, kind, body string) map[stri
 	return answer
 }
 
-// try sends a request that need not succeed, and returns the text of the answer too.
+// try sends a request that may fail, and also returns the text of the answer.
 func (c cluster) try(method, path, kind, body string) (answer map[string]any, out []byte, err error) {
 	cmd := c.command("curl", "-sSk", "--fail-with-body", "-X", method, "-H", "Authorization: Bearer admin-token", "-H", "Content-Type: "+kind, "--data-binary", "@-", "https://127.0.0.1:6443"+path)
 	cmd.Stdin = strings.NewReader(body)
@@ -52,7 +52,8 @@ type deployed struct {
 	kind, name string // Deployment, StatefulSet or one of operated
 }
 
-// deploymentText is a server with four slots, and what must not change. Its entrypoint is that of serveScript.
+// deploymentText is a server with four slots, and settings that must not change. Its entrypoint is that of
+// serveScript.
 const deploymentText = `{
  "apiVersion": "apps/v1", "kind": "KIND", "metadata": {"name": "NAME", "labels": {"team": "a-b"}, "annotations": {"note": "<&>"}},
  "spec": {"replicas": 1, SERVICE "selector": {"matchLabels": {"app": "NAME"}}, "template": {"metadata": {"labels": {"app": "NAME"}}, "spec": {
@@ -67,8 +68,7 @@ const deploymentText = `{
 
 const apps = "/apis/apps/v1/namespaces/default/"
 
-// deploy makes a Deployment of one pod with clients that want more than its slots. What the port means,
-// serveScript says.
+// deploy makes a Deployment of one pod with clients that need more than its slots. serveScript explains the port.
 func (c cluster) deploy(t *testing.T, kind, name string, port int, cpu string) *deployed {
 	t.Helper()
 	d := c.create(t, kind, name, port, 1, cpu)
@@ -88,7 +88,7 @@ func (c cluster) create(t *testing.T, kind, name string, port, replicas int, cpu
 	return d
 }
 
-// offer runs a script that offers load, in processes with such a command line.
+// offer runs a script that offers load, in processes with the given command line.
 func (d *deployed) offer(script, processes string) {
 	d.t.Helper()
 	load := d.command("KUBECONFIG="+filepath.Join(d.dir, "kubeconfig"), "sh", "-c", script, "load-of-"+d.name+"-")
@@ -156,7 +156,7 @@ func (d *deployed) container(o map[string]any) map[string]any {
 	return spec["containers"].([]any)[0].(map[string]any)
 }
 
-// rooftop returns a command of rooftop as the user whom docs/kubernetes-role.yaml allows it.
+// rooftop returns a command of rooftop as the user of docs/kubernetes-role.yaml.
 func (d *deployed) rooftop(args ...string) *exec.Cmd {
 	return d.command(append([]string{"XDG_STATE_HOME=" + filepath.Join(d.dir, "shared", d.name), "KUBECONFIG=" + filepath.Join(d.dir, "kubeconfig"), d.binary}, args...)...)
 }
@@ -165,7 +165,7 @@ func (d *deployed) tune(further ...string) *exec.Cmd {
 	return d.rooftop(append([]string{"tune", "--auto", "--json", "--no-report", "--restart-in-place", "--kube", d.workload(), "--duration", "8s", "--longest", "120s", "--start-timeout", "90s", "--max-restarts", "6"}, further...)...)
 }
 
-// recover puts right a run that was killed, half of them from another machine: by what the object has.
+// recover restores the server after a killed run, half of the time from another machine, using only the object.
 func (d *deployed) recover(n int) *exec.Cmd {
 	if n%4 >= 2 {
 		return d.rooftop("recover", "--yes", "--kube", d.workload())
@@ -177,7 +177,7 @@ func (d *deployed) address() string { return d.workload() + " " }
 
 func (d *deployed) state() any { return d.stated() }
 
-// keeps reports that the arguments changed, and nothing else: no annotation of a trial is left.
+// keeps reports whether only the arguments changed: no annotation of a trial is left.
 func (d *deployed) keeps(before, after any) bool {
 	was, is := d.container(before.(map[string]any)), d.container(after.(map[string]any))
 	args := is["args"]
@@ -314,7 +314,7 @@ func TestE2EKubernetes(t *testing.T) {
 	c.testIll(t)
 }
 
-// output runs a command on the machine that has to succeed.
+// output runs a command on the machine that must succeed.
 func (d *deployed) output(argv ...string) string {
 	d.t.Helper()
 	out, err := d.command(argv...).CombinedOutput()

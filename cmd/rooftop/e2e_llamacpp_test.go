@@ -35,7 +35,7 @@ func llamaServer(t *testing.T, args ...string) *vllm {
 	return s
 }
 
-// loadProcess has a process of its own offer load until the test ends, restarts of the server included.
+// loadProcess offers load in a separate process until the test ends, including restarts of the server.
 func loadProcess(t *testing.T, s *vllm, args ...string) {
 	t.Helper()
 	path := built(t)
@@ -49,7 +49,7 @@ func loadProcess(t *testing.T, s *vllm, args ...string) {
 	time.Sleep(3 * time.Second) // every slot has a request
 }
 
-// diagnoseLlama measures for 20 s. Nothing that it says is about vLLM.
+// diagnoseLlama measures for 20 s, and checks that no text is about vLLM.
 func diagnoseLlama(t *testing.T, s *vllm, want int) diagnosis {
 	t.Helper()
 	a := rooftop(t, "diagnose", "--url", s.url(), "--duration", "20s", "--json")
@@ -72,8 +72,8 @@ func around(text, word string) string {
 	return text[max(0, i-200):min(len(text), i+200)]
 }
 
-// TestE2ELlamaServer diagnoses a real llama-server with too few slots, and one that is stopped meanwhile. Recordings of
-// llama.cpp have its other states.
+// TestE2ELlamaServer diagnoses a real llama-server with too few slots, and one that is stopped meanwhile. Recordings
+// of llama.cpp cover its other states.
 func TestE2ELlamaServer(t *testing.T) {
 	t.Run("slots too few", func(t *testing.T) {
 		s := llamaServer(t, "--parallel", "2", "--ctx-size", "8192")
@@ -101,8 +101,8 @@ func TestE2ELlamaServer(t *testing.T) {
 	})
 }
 
-// tuneInPlace has rooftop change a server in place, at most once and back. The server has to run with the flags
-// before at the end, or with those after if the first change made it faster; both are regular expressions.
+// tuneInPlace has rooftop change a server in place, at most once, and revert it. At the end the server must run with
+// the flags before, or with those after if the first change made it faster; both are regular expressions.
 func tuneInPlace(t *testing.T, s *vllm, before, after string) (kept bool) {
 	t.Helper()
 	a := beginWith(t, []string{"XDG_STATE_HOME=" + t.TempDir()}, "tune", "--auto", "--restart-in-place", "--json", "--url", s.url(),

@@ -22,8 +22,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
-// loadVariable makes the test binary a load generator: a process of its own can
-// run at a priority at which the server does not starve it.
+// loadVariable makes the test binary a load generator: a separate process can run at a priority at which the server
+// does not starve it.
 const loadVariable = "ROOFTOP_E2E_LOAD"
 
 // loadOrder is the input of the load generator.
@@ -35,7 +35,7 @@ type loadOrder struct {
 	Chunks string // file for when chunks came
 }
 
-// loadResult is the part of the summary that the tests look at.
+// loadResult is the part of the summary that the tests read.
 type loadResult struct {
 	Requests     int     `json:"requests"`
 	Errors       int     `json:"errors"`
@@ -45,8 +45,7 @@ type loadResult struct {
 	Failures     []loadgen.Failure
 }
 
-// TestE2ELoad is the load generator, run by the other tests in a process of its
-// own until it is interrupted or done.
+// TestE2ELoad is the load generator, run by the other tests in a separate process until it is interrupted or done.
 func TestE2ELoad(t *testing.T) {
 	text := os.Getenv(loadVariable)
 	if text == "" {
@@ -81,7 +80,7 @@ type arrivals struct {
 
 const arrivalStep = 20 * time.Millisecond
 
-// rate is how many chunks came per second between two instants.
+// rate returns the chunks per second between two instants.
 func (a *arrivals) rate(t *testing.T, begin, end time.Time) float64 {
 	t.Helper()
 	first, last := int(begin.Sub(a.Start)/arrivalStep), int(end.Sub(a.Start)/arrivalStep)
@@ -95,7 +94,7 @@ func (a *arrivals) rate(t *testing.T, begin, end time.Time) float64 {
 	return float64(n) / (time.Duration(last-first) * arrivalStep).Seconds()
 }
 
-// chunkCounter is a client that keeps when chunks came.
+// chunkCounter is a client that stores when chunks arrived.
 type chunkCounter struct {
 	*probe.Client
 	lock sync.Mutex
@@ -172,7 +171,7 @@ func (g *generator) await(t *testing.T) loadResult {
 	return r
 }
 
-// arrived returns when the chunks of a load that has ended came.
+// arrived returns when the chunks of a finished load arrived.
 func (g *generator) arrived(t *testing.T) *arrivals {
 	t.Helper()
 	text := readFile(t, g.chunks)
@@ -181,9 +180,8 @@ func (g *generator) arrived(t *testing.T) *arrivals {
 	return &a
 }
 
-// warmUp sends a few requests of a load's shape, so that nothing is compiled
-// while we measure. Their seed is another: the load itself shall find nothing of
-// them in the prefix cache.
+// warmUp sends a few requests of a load's shape, so that nothing is compiled during the measurement. Their seed
+// differs, so that the load finds none of them in the prefix cache.
 func warmUp(t *testing.T, url, key string, load loadgen.Load) {
 	t.Helper()
 	load.Seed += 1 << 32

@@ -17,18 +17,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// managed is a server that a manager runs on a machine, with clients that want more than its slots.
+// managed is a server that a manager runs on a machine, with clients that need more than its slots.
 type managed interface {
 	tune(further ...string) *exec.Cmd
-	// recover is what puts right a run that was killed; n is its number.
+	// recover restores the server after a killed run; n is the number of the run.
 	recover(n int) *exec.Cmd
-	// address is how rooftop's command line names the server.
+	// address is the name of the server on rooftop's command line.
 	address() string
-	// output runs a command on the machine that has to succeed.
+	// output runs a command on the machine that must succeed.
 	output(argv ...string) string
 	// state returns what must be as before once a change is reverted. It checks that the manager runs its configuration.
 	state() any
-	// keeps reports whether the later of two states is that with a change that was kept.
+	// keeps reports whether the later of two states has a change that was kept.
 	keeps(before, after any) bool
 }
 
@@ -50,9 +50,9 @@ func testKept(t *testing.T, s managed) (printed string) {
 	return said.String() + string(out)
 }
 
-// testPutBack has rooftop change servers with changes that are reverted: one that does not start, which the server at a
-// port above 9000 has, one that is interrupted, and those of a rooftop that is killed. start makes a server of a
-// number and a port.
+// testPutBack has rooftop change servers with changes that are reverted: a change with which the server does not
+// start (at a port above 9000), one that is interrupted, and those of a rooftop that is killed. start makes a server
+// from a number and a port.
 func testPutBack(t *testing.T, start func(t *testing.T, n, port int) managed) {
 	asBefore := func(t *testing.T, s managed, before any, when string) {
 		t.Helper()

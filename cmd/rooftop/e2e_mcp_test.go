@@ -17,7 +17,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
-// agent is an agent's program with rooftop as its server of tools.
+// agent is an agent's program with rooftop as its MCP server.
 type agent struct {
 	*mcp.ClientSession
 	t   *testing.T
@@ -25,7 +25,7 @@ type agent struct {
 	log *bytes.Buffer
 }
 
-// startAgent starts 'rooftop mcp' as the program of an agent does.
+// startAgent starts 'rooftop mcp' like the program of an agent.
 func startAgent(t *testing.T, env []string, args ...string) agent {
 	t.Helper()
 	path, err := binary()
@@ -40,7 +40,7 @@ func startAgent(t *testing.T, env []string, args ...string) agent {
 	return a
 }
 
-// use calls a tool that has to succeed.
+// use calls a tool that must succeed.
 func (a *agent) use(tool string, args map[string]any) (text string, document map[string]any) {
 	a.t.Helper()
 	out, err := a.CallTool(a.t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})

@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// binary builds rooftop once for all tests, beside the test binary: go test
-// removes that directory.
+// binary builds rooftop once for all tests, beside the test binary, in a directory that go test removes.
 var binary = sync.OnceValues(func() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -31,7 +30,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// answer is what one run of rooftop gave.
+// answer is the result of one run of rooftop.
 type answer struct {
 	code           int
 	stdout, stderr []byte
@@ -50,7 +49,7 @@ func begin(t *testing.T, args ...string) func() answer {
 	return beginWith(t, nil, args...)
 }
 
-// beginWith is begin with further variables.
+// beginWith is like begin, with additional variables.
 func beginWith(t *testing.T, env []string, args ...string) func() answer {
 	t.Helper()
 	path := built(t)
@@ -78,7 +77,7 @@ func beginWith(t *testing.T, env []string, args ...string) func() answer {
 
 func describe(args []string) string { return "rooftop " + strings.Join(args, " ") }
 
-// diagnosis is the part of rooftop.diagnosis/v1 that the tests look at.
+// diagnosis is the part of rooftop.diagnosis/v1 that the tests read.
 type diagnosis struct {
 	Schema  string `json:"schema"`
 	Outcome string `json:"outcome"`
@@ -179,7 +178,7 @@ func parse(t *testing.T, a answer) diagnosis {
 	return d
 }
 
-// line is what was found and recommended.
+// line describes what was found and recommended.
 func (d *diagnosis) line() string {
 	said := "outcome " + d.Outcome
 	for _, f := range d.Findings {
@@ -193,7 +192,7 @@ func (d *diagnosis) line() string {
 	return said
 }
 
-// summary is what helps to see why a case failed.
+// summary helps to see why a case failed.
 func (d *diagnosis) summary() string {
 	short, err := json.MarshalIndent(map[string]any{
 		"outcome": d.Outcome, "condition": d.Condition, "windows": d.Windows, "recommendation": d.Recommendation, "findings": d.Findings,
@@ -205,7 +204,7 @@ func (d *diagnosis) summary() string {
 	return string(short)
 }
 
-// measured returns a quantity that has to be there.
+// measured returns a quantity that must exist.
 func (d *diagnosis) measured(t *testing.T, name string) float64 {
 	t.Helper()
 	q, ok := d.Measured[name]
@@ -216,7 +215,7 @@ func (d *diagnosis) measured(t *testing.T, name string) float64 {
 	return *q.Value
 }
 
-// between fails unless a quantity is there and within its limits.
+// between fails unless a quantity exists and is within its limits.
 func (d *diagnosis) between(t *testing.T, name string, low, high float64) {
 	t.Helper()
 	v := d.measured(t, name)
@@ -237,7 +236,7 @@ func (d *diagnosis) finding(t *testing.T, id string) finding {
 	return finding{}
 }
 
-// fired fails unless a finding was there, and persistent.
+// fired fails unless a finding exists and is persistent.
 func (d *diagnosis) fired(t *testing.T, id string) {
 	t.Helper()
 	if f := d.finding(t, id); f.State != "fired" || !f.Significant {
@@ -245,8 +244,7 @@ func (d *diagnosis) fired(t *testing.T, id string) {
 	}
 }
 
-// recommends fails unless the one recommendation is for a finding, of a kind
-// and about a flag.
+// recommends fails unless the recommendation is for a finding, of a kind and about a flag.
 func (d *diagnosis) recommends(t *testing.T, finding, kind, flag string) recommendation {
 	t.Helper()
 	r := d.Recommendation
@@ -291,7 +289,7 @@ func built(t testing.TB) string {
 	return path
 }
 
-// builtByName returns the path of the program under test where it is called rooftop.
+// builtByName returns the path of the program under test under the name rooftop.
 func builtByName(t testing.TB) string {
 	t.Helper()
 	path, err := named()

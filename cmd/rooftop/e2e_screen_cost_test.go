@@ -15,16 +15,16 @@ import (
 	"time"
 )
 
-// Budgets of the screen: what goes over SSH in a steady state at 80x24, and what
-// the whole program takes of the machine that the server needs itself.
+// Budgets of the screen: the bytes sent over SSH in a steady state at 80x24, and the share of the machine, which the
+// server needs itself, that the whole program takes.
 const (
 	terminalBudget = 4 << 10 // bytes per second
 	cpuBudget      = 0.015   // of a core
 	memoryBudget   = 40 << 20
 )
 
-// The bytes are judged. CPU and memory are reported: they are those of a machine
-// that simulates a server and its clients at the same time.
+// Only the bytes are judged. CPU and memory are reported: this machine simulates a server and its clients at the same
+// time.
 func TestE2EScreenCost(t *testing.T) {
 	server := startSimulated(t)
 	x := openScreen(t, 80, 24)
@@ -59,7 +59,7 @@ func TestE2EScreenCost(t *testing.T) {
 	x.ended(3)
 }
 
-// cpuTime is the CPU time of a process with all of its threads (proc(5), stat).
+// cpuTime returns the CPU time of a process with all of its threads (proc(5), stat).
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	text := readFile(t, fmt.Sprintf("/proc/%d/stat", pid))
@@ -74,7 +74,7 @@ func cpuTime(t *testing.T, pid int) time.Duration {
 	return time.Duration(sum) * time.Second / ticks
 }
 
-// peakMemory is the most bytes of memory that a process ever had.
+// peakMemory returns the largest memory use of a process, in bytes.
 func peakMemory(t *testing.T, pid int) int {
 	t.Helper()
 	text := readFile(t, fmt.Sprintf("/proc/%d/status", pid))

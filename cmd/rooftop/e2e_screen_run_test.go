@@ -23,16 +23,14 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
 )
 
-// Deadlines of what tests wait for on a screen, which only a hang reaches: what is
-// waited for is a matter of moments, or of some windows.
+// Deadlines for texts on a screen, which only a hang reaches: the texts appear within moments, or after some windows.
 const (
 	soon   = 3 * time.Minute // a key's effect, a first frame, an end
 	aWhile = 5 * time.Minute // what takes some windows of measuring
 )
 
-// named is rooftop under its own name, by which a simulated server is distinguished from
-// other processes. It lies in a directory of its own, where an earlier run of the
-// same test binary may have left it.
+// named returns rooftop under its own name, by which a simulated server is distinguished from other processes. It is
+// in a separate directory, where an earlier run of the same test binary may have left it.
 var named = sync.OnceValues(func() (string, error) {
 	path, err := binary()
 	if err != nil {
@@ -49,14 +47,13 @@ var named = sync.OnceValues(func() (string, error) {
 	return link, nil
 })
 
-// screen is a terminal in which rooftop is to be called by its name.
+// screen is a terminal in which rooftop is called by its name.
 type screen struct {
 	*Terminal
 	t *testing.T
 }
 
-// openScreen opens a terminal of a size with rooftop on its path, and further
-// variables in its environment.
+// openScreen opens a terminal of a size with rooftop on its path, and additional environment variables.
 func openScreen(t *testing.T, width, height int, env ...string) *screen {
 	t.Helper()
 	path := builtByName(t)
@@ -64,8 +61,7 @@ func openScreen(t *testing.T, width, height int, env ...string) *screen {
 	return &screen{openTmux(t, width, height, env...), t}
 }
 
-// start types a command line, and what shows its exit code and whether the
-// terminal is as it was.
+// start types a command line, followed by commands that show its exit code and whether the terminal is as before.
 func (x *screen) start(args ...string) {
 	x.t.Helper()
 	x.Type("S=$(stty -g); rooftop " + strings.Join(args, " ") + "; " + x.ending())
@@ -88,7 +84,7 @@ func (x *screen) started(text string, args ...string) string {
 	return frame
 }
 
-// pid is the process of rooftop in the shell.
+// pid returns the PID of rooftop in the shell.
 func (x *screen) pid() int {
 	x.t.Helper()
 	shell := x.ShellPID()
@@ -106,11 +102,11 @@ func (x *screen) pid() int {
 	return 0
 }
 
-// exited is what ending prints.
+// exited matches the output of ending.
 var exited = regexp.MustCompile(`\[exit \d+, tty \w+\]`)
 
-// ended waits for the end of rooftop and holds the terminal that it leaves
-// against the one it found. It returns the normal screen.
+// ended waits for the end of rooftop, compares the terminal that it leaves with the one it found, and returns the
+// normal screen.
 func (x *screen) ended(codes ...int) string {
 	x.t.Helper()
 	x.AwaitThat("an exit code", soon, exited.MatchString)
@@ -130,8 +126,7 @@ func (x *screen) ended(codes ...int) string {
 	return left
 }
 
-// simulated is `rooftop sim` with `rooftop load` on it, in processes of their
-// own.
+// simulated is `rooftop sim` with load from `rooftop load`, in separate processes.
 type simulated struct {
 	t    *testing.T
 	at   netip.AddrPort

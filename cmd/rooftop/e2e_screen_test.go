@@ -18,8 +18,8 @@ import (
 // tabs are the names of the views in the order of their digits.
 var tabs = []string{"Now", "Roofline", "History", "Evidence", "GPU", "Log"}
 
-// TestE2EScreen meets the screen as people do: in a terminal, on a server that
-// someone else started and that others load.
+// TestE2EScreen uses the screen like a user: in a terminal, on a server that someone else started and that others
+// load.
 func TestE2EScreen(t *testing.T) {
 	server := startSimulated(t)
 	at := []string{"--url", server.url()}
@@ -84,7 +84,7 @@ func TestE2EScreen(t *testing.T) {
 		x.Press("y")
 		x.AwaitThat("the command in the clipboard", soon, func(string) bool { return strings.Contains(x.Clipboard(), "--max-num-seqs") })
 		t.Logf("copied %q, and shown:\n%s", x.Clipboard(), boxedText(x.Screen()))
-		// Alone: with another key behind it, it would be alt and that key.
+		// Alone: with another key after it, it would be alt and that key.
 		x.Press("Escape")
 		x.AwaitThat("no copied command", soon, func(s string) bool { return !strings.Contains(s, "esc closes") })
 		x.Press("q")
@@ -177,7 +177,7 @@ func TestE2EScreen(t *testing.T) {
 			x.Type("fg; " + x.ending())
 			x.AwaitThat("the screen again", soon, func(s string) bool { return strings.Contains(s, "Roofline") && x.Alternate() })
 		}
-		// It is alive, and not only drawn.
+		// The screen is not only drawn, but responds.
 		firm(x)
 		x.Press("q")
 		x.ended(3)
@@ -215,11 +215,10 @@ func TestE2EScreen(t *testing.T) {
 	})
 }
 
-// codeEarly is the exit code of a run that ended before anything was measured to
-// the end.
+// codeEarly is the exit code of a run that ended before its first measurement was complete.
 const codeEarly = 4
 
-// firm waits until the baseline is measured and the recommendation stands.
+// firm waits until the baseline is measured and the recommendation is final.
 func firm(x *screen) string {
 	x.t.Helper()
 	return x.AwaitThat("a recommendation that stands", aWhile, func(s string) bool {
@@ -227,8 +226,7 @@ func firm(x *screen) string {
 	})
 }
 
-// slots is the number of slots that a frame recommends, "" where it does not
-// say that slots are what lacks.
+// slots returns the number of slots that a frame recommends, "" if it does not recommend more slots.
 func slots(frame string) string {
 	if !regexp.MustCompile(`(?i)slot`).MatchString(frame) {
 		return ""
@@ -240,7 +238,7 @@ func slots(frame string) string {
 	return found[1]
 }
 
-// body is a frame without its first and last lines, which change with time.
+// body returns a frame without its first and last lines, which change with time.
 func body(frame string) string {
 	lines := strings.Split(strings.TrimRight(frame, "\n"), "\n")
 	if len(lines) < 6 {
@@ -257,7 +255,7 @@ func values(m map[string]string) []string {
 	return out
 }
 
-// coloured holds a frame to colour, or to none.
+// coloured returns a check that a frame has colour, or none.
 func coloured(want bool) func(*testing.T, *screen, string) {
 	return func(t *testing.T, x *screen, _ string) {
 		t.Helper()
@@ -268,7 +266,7 @@ func coloured(want bool) func(*testing.T, *screen, string) {
 	}
 }
 
-// inASCII holds a frame to ASCII.
+// inASCII checks that a frame is in ASCII.
 func inASCII(t *testing.T, _ *screen, frame string) {
 	t.Helper()
 	for _, r := range frame {
@@ -279,8 +277,7 @@ func inASCII(t *testing.T, _ *screen, frame string) {
 	}
 }
 
-// reported fails unless the run left its report in files, whose path the normal
-// screen names where one is left.
+// reported fails unless the run left its report in files, and the normal screen, if there is one, names their path.
 func reported(t *testing.T, x *screen, left string) {
 	t.Helper()
 	var found []string

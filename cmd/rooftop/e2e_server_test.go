@@ -25,13 +25,12 @@ import (
 const (
 	startTimeout = 5 * time.Minute
 	stopTimeout  = 15 * time.Second
-	// cleanupTime is kept of the test's own deadline, so that servers are
-	// stopped by us and not orphaned by a panic of the test binary.
+	// cleanupTime is reserved before the test's deadline, so that the test stops its servers and a panic of the test
+	// binary does not orphan them.
 	cleanupTime = 45 * time.Second
 )
 
-// vllm is a real server, vLLM where nothing else is said, in a process group of
-// its own.
+// vllm is a real server, vLLM by default, in its own process group.
 type vllm struct {
 	at   netip.AddrPort
 	args []string
@@ -53,7 +52,7 @@ func installation(t *testing.T) string {
 	return dir
 }
 
-// testContext ends early enough before the test's deadline to clean up.
+// testContext ends before the test's deadline, early enough to clean up.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
 	deadline, ok := t.Deadline()
@@ -90,7 +89,7 @@ func launch(t *testing.T, at netip.AddrPort, env []string, args ...string) *vllm
 	return s
 }
 
-// command is what Python is given to serve.
+// command returns Python's arguments to serve a model.
 func (s *vllm) command(dir string) []string {
 	return slices.Concat([]string{
 		"-m", "vllm.entrypoints.openai.api_server",
@@ -112,8 +111,7 @@ var quickType = sync.OnceValue(func() []string {
 	return nil
 })
 
-// start runs a command in a process group of its own until it is healthy. Its
-// output goes to the log.
+// start runs a command in its own process group until it is healthy. Its output goes to the log.
 func (s *vllm) start(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	output, err := os.Create(s.log)
@@ -125,8 +123,7 @@ func (s *vllm) start(t *testing.T, cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGTERM
 	started := make(chan error)
 	go func() {
-		// The death signal comes when the starting thread ends, so it has to
-		// live as long as the server.
+		// The death signal comes when the starting thread ends, so the thread must live as long as the server.
 		runtime.LockOSThread()
 		defer close(s.gone)
 		defer output.Close()
@@ -150,8 +147,8 @@ func (s *vllm) start(t *testing.T, cmd *exec.Cmd) {
 	s.took = time.Since(begin)
 }
 
-// serverEnvironment is that of docs/vllm.md section 7.1, without anything of ours
-// that rooftop or vLLM would take as a setting.
+// serverEnvironment is that of docs/vllm.md section 7.1, without variables of this process that rooftop or vLLM would
+// take as settings.
 func serverEnvironment() []string {
 	own := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return slices.ContainsFunc([]string{"VLLM_", "ROOFTOP_", "HF_", "PYTHONDONTWRITEBYTECODE="}, func(p string) bool { return strings.HasPrefix(v, p) })
@@ -161,7 +158,7 @@ func serverEnvironment() []string {
 
 func (s *vllm) url() string { return url(s.at) }
 
-// awaitHealth returns "" once the server answers, else why it never will.
+// awaitHealth returns "" once the server answers, or the reason why it never will.
 func (s *vllm) awaitHealth(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -192,7 +189,7 @@ func (s *vllm) answers(ctx context.Context, path string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// stop ends the server and its children, by force where it does not listen.
+// stop ends the server and its children, by force if it does not respond.
 func (s *vllm) stop() {
 	if s.stopped {
 		return
@@ -225,8 +222,7 @@ func (s *vllm) tail() string {
 	return strings.Join(lines[max(0, len(lines)-25):], "\n")
 }
 
-// reading is the page read by a few lines of our own: what rooftop says is held
-// against it.
+// reading is the page as read by independent code, to compare with rooftop's output.
 type reading struct {
 	at                                       time.Time
 	running, waiting                         float64
@@ -298,15 +294,14 @@ const (
 	mostSlowed = 3
 )
 
-// slowed is how long a wait of d on a usual machine is on this one: hosts with
-// neighbours were up to five times as slow, and what a case is about came later
-// there. What it took to start is the measure.
+// slowed scales a wait of d on a usual machine to this one: shared hosts were up to five times as slow, and the load
+// of a case took effect later there. The time of the server's start is the measure.
 func (s *vllm) slowed(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * min(max(1, float64(s.took)/float64(usualStart)), mostSlowed))
 }
 
-// settle waits until the load has filled the server as far as it will: the
-// first requests may compile kernels for seconds in which nothing moves.
+// settle waits until the load has filled the server as far as it will: the first requests may compile kernels for
+// seconds without progress.
 func (s *vllm) settle(t *testing.T, d time.Duration) {
 	t.Helper()
 	first := s.read(t)
@@ -318,10 +313,9 @@ func (s *vllm) settle(t *testing.T, d time.Duration) {
 	time.Sleep(s.slowed(d))
 }
 
-// realTime returns a command under the round-robin scheduler where the machine
-// allows it. vLLM's engine spins while it waits and starves others of normal
-// priority on two cores (docs/vllm.md section 7.2), so that a load generator or
-// scraper beside it behaves like one on another machine only this way.
+// realTime returns a command under the round-robin scheduler if the machine allows it. vLLM's engine spins while it
+// waits and starves other processes of normal priority on two cores (docs/vllm.md section 7.2), so only this way does
+// a load generator or scraper beside it behave like one on another machine.
 func realTime(ctx context.Context, program string, args ...string) *exec.Cmd {
 	chrt, err := exec.LookPath("chrt")
 	if err == nil && exec.Command(chrt, "-r", "2", "true").Run() == nil {

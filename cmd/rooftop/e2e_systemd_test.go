@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// A server that a unit of systemd starts, with a real systemd in namespaces of its own and simulated
-// servers, one for each instance of a template: its number is the port. ROOFTOP_E2E_KILLS is how often a
-// rooftop is killed, for the long version.
+// A server started by a unit of systemd, with a real systemd in separate namespaces and simulated servers, one for
+// each instance of a template: its number is the port. ROOFTOP_E2E_KILLS is the number of times that a rooftop is
+// killed, for the long version.
 
-// machine is a systemd or a Docker in namespaces of its own.
+// machine is a systemd or a Docker in separate namespaces.
 type machine struct {
 	pid    int    // of its first process
 	dir    string // seen by the same name from within
@@ -43,8 +43,8 @@ RestartSec=100ms
 // bootWithin is how long a machine may take to be up; a node of Kubernetes takes half a minute.
 const bootWithin = 2 * time.Minute
 
-// boot runs a script of testdata, with the machine's folder, in new namespaces until a command on the
-// machine says that it is up. The folder "shared" in it has rooftop and a file for the script.
+// boot runs a script of testdata, with the machine's folder, in new namespaces until a command on the machine reports
+// that it is up. The folder "shared" in it has rooftop and a file for the script.
 func boot(t *testing.T, script, file string, text []byte, up ...string) *machine {
 	t.Helper()
 	path := built(t)
@@ -90,7 +90,7 @@ func (m *machine) command(argv ...string) *exec.Cmd {
 	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(m.pid), "-m", "-n", "-p", "-r", "-w", "env", "HOME=/root", "XDG_RUNTIME_DIR=/run/user/0", path}, argv...)...)
 }
 
-// service is one unit of a machine, with clients that want more than its slots.
+// service is one unit of a machine, with clients that need more than its slots.
 type service struct {
 	*machine
 	t    *testing.T
@@ -112,8 +112,8 @@ func (m *machine) serve(t *testing.T, port int, user bool) *service {
 	return s
 }
 
-// load waits until the server answers, which a proxy of Docker does not tell by accepting connections, and
-// starts its clients, who send prompts of some tokens and ask for some.
+// load waits until the server answers (a proxy of Docker accepts connections earlier) and starts its clients, whose
+// prompts and outputs have the given numbers of tokens.
 func (s *service) load(clients int, prompt, output string) {
 	s.t.Helper()
 	const answers = `trap "" PIPE; until exec 3<>/dev/tcp/127.0.0.1/%d && printf 'GET /health HTTP/1.0\r\n\r\n' >&3 && read -r line <&3; do sleep 0.1; done`
@@ -132,7 +132,7 @@ func (s *service) url() string { return fmt.Sprintf("http://127.0.0.1:%d", s.por
 
 func (s *service) name() string { return fmt.Sprintf("vllm@%d.service", s.port) }
 
-// output runs a command on the machine that has to succeed.
+// output runs a command on the machine that must succeed.
 func (s *service) output(argv ...string) string {
 	s.t.Helper()
 	out, err := s.command(argv...).CombinedOutput()
@@ -210,7 +210,7 @@ func TestE2EUnit(t *testing.T) {
 			if argv := s.state().(unitState).Argv; strings.Contains(argv, "--max-num-seqs 4 ") || !strings.HasSuffix(argv, "--served-model-name $m %i") {
 				t.Errorf("it runs %s", argv)
 			}
-			// Without the file the unit is as before.
+			// Without the file the unit is as it was before.
 			s.output("rm", "-r", dir+s.name()+".d")
 			s.systemctl("daemon-reload")
 			if s.files() != before {
@@ -221,7 +221,7 @@ func TestE2EUnit(t *testing.T) {
 	testPutBack(t, func(t *testing.T, n, port int) managed { return m.serve(t, port, n%2 == 1) })
 }
 
-// untilEvent runs a rooftop that prints events until one of a kind, and returns the rest of what it prints.
+// untilEvent runs a rooftop that prints events, until one of a kind, and returns the remaining output.
 func untilEvent(t *testing.T, cmd *exec.Cmd, kind string) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	var said bytes.Buffer

@@ -6,9 +6,8 @@
 //
 //	go test -tags e2e -run E2E ./cmd/rooftop -v -timeout 30m
 //
-// Each states a load and a wrong setting, and what rooftop must say of it. Where
-// it recommends a flag, the server is started again with that flag: the server
-// decides whether the advice was good.
+// Each states a load and a wrong setting, and what rooftop must report. If rooftop recommends a flag, the server is
+// started again with that flag: the server decides whether the advice was good.
 package main_test
 
 import (
@@ -32,15 +31,14 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 )
 
-// chat is short chat: 100 tokens in, 64 out. Clients start apart, so that they
-// do not move in waves.
+// chat is short chat: 100 tokens in, 64 out. Clients start at different times, so that they do not move in waves.
 func chat(clients int) loadgen.Load {
 	return loadgen.Load{Clients: clients, PromptTokens: loadgen.Fixed(100), OutputTokens: loadgen.Fixed(64), Style: loadgen.Characters, Stagger: 2 * time.Second, Seed: 1}
 }
 
-// agrees holds rooftop's rates against the page's own counters around its run. Prompts and ends
-// of requests come in lumps, and one between a reading and the run is only in the reading: of few
-// requests that is much, so that their rates are shown and not judged.
+// agrees compares rooftop's rates with the page's own counters around its run. Prompts and ends of requests come in
+// groups, and one between a reading and the run is only in the reading. Of few requests that is a large share, so
+// those rates are shown and not judged.
 func agrees(t *testing.T, d *diagnosis, before, after reading) {
 	t.Helper()
 	rates := after.since(before)
@@ -131,7 +129,7 @@ func TestE2EOrdinaryServer(t *testing.T) {
 	at := porttest.Address(t)
 	flags := []string{"--max-num-seqs", "32"}
 	s := launch(t, at, nil, flags...)
-	// The case of secrets starts the server again.
+	// The case about secrets starts the server again.
 	t.Cleanup(func() { s.stop() })
 
 	t.Run("idle", func(t *testing.T) {
@@ -149,8 +147,8 @@ func TestE2EOrdinaryServer(t *testing.T) {
 	})
 }
 
-// keepsSecrets runs every command that looks at a server whose environment
-// holds secrets, and searches all that comes out.
+// keepsSecrets runs every command that reads a server whose environment has secrets, and searches all output for
+// them.
 func keepsSecrets(t *testing.T, s *vllm, key, token string) {
 	dir := t.TempDir()
 	keyFile, record := filepath.Join(dir, "key"), filepath.Join(dir, "run.rooftop")
@@ -184,7 +182,7 @@ func keepsSecrets(t *testing.T, s *vllm, key, token string) {
 		clean(describe(args)+" on stdout", a.stdout)
 		clean(describe(args)+" on stderr", a.stderr)
 		if args[0] == "diagnose" && args[5] == "--json" {
-			// Without its process found there would be no secret to keep.
+			// If its process were not found, there would be no secret to keep.
 			d := parse(t, a)
 			d.fact(t, "max_num_seqs", 32.0, "cmdline")
 		}
@@ -251,7 +249,7 @@ node_load1 0.21
 	}
 }
 
-// firstDifference shows where two documents part.
+// firstDifference shows where two documents begin to differ.
 func firstDifference(want, got []byte) string {
 	a, b := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
 	for i := range min(len(a), len(b)) {

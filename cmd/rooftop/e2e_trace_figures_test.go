@@ -20,7 +20,7 @@ import (
 // reads 32 MB of keys and values, and 10 MB of weights.
 var cacheHeavy = gguf.Shape{Name: "cache-heavy", Layers: 4, Width: 1024, Heads: 16, KVHeads: 16, Hidden: 64, Vocab: 2048, Context: 4096, Weights: gguf.Q4_0}
 
-// links are the programs that a trace has attached: it holds a file of each.
+// links returns the number of programs that a trace has attached: it holds a file for each.
 func (r *traceRun) links(t *testing.T) int {
 	t.Helper()
 	dir := "/proc/" + strconv.Itoa(r.cmd.Process.Pid) + "/fd"
@@ -37,8 +37,8 @@ func (r *traceRun) links(t *testing.T) int {
 	return n
 }
 
-// attached waits until a trace records, while the target computes: until it has told the
-// cost, and then set the probes of operators.
+// attached waits until a trace records, while the target computes: until it has printed the cost and then set the
+// probes of operators.
 func (r *traceRun) attached(t *testing.T, compute func()) {
 	t.Helper()
 	before := 0
@@ -59,7 +59,7 @@ func (r *traceRun) attached(t *testing.T, compute func()) {
 	compute()
 }
 
-// figures ends a trace, and reads them.
+// figures ends a trace and reads its figures.
 func (r *traceRun) figures(t *testing.T) *optrace.Summary {
 	t.Helper()
 	r.end(t)
@@ -85,7 +85,7 @@ func findingOf(s *optrace.Summary, id string) *optrace.Finding {
 	return nil
 }
 
-// most is the row with the largest share of a phase.
+// most returns the row with the largest share of a phase.
 func most(rows []optrace.OperatorRow, phase optrace.Phase) *optrace.OperatorRow {
 	var best *optrace.OperatorRow
 	for i := range rows {
@@ -96,8 +96,8 @@ func most(rows []optrace.OperatorRow, phase optrace.Phase) *optrace.OperatorRow 
 	return best
 }
 
-// TestE2ETraceProducts is a load of products: a long prompt computes them, a token only
-// reads their weights.
+// TestE2ETraceProducts traces a load of matrix products: a long prompt is compute-bound, a token only reads their
+// weights.
 func TestE2ETraceProducts(t *testing.T) {
 	needsRoot(t)
 	const prompt, tokens = 256, 25
@@ -117,8 +117,8 @@ func TestE2ETraceProducts(t *testing.T) {
 	}
 }
 
-// TestE2ETraceAttention is a load of attention: it takes most of a token at a context
-// near 2,000, it is bound by memory, and its share grows with the context.
+// TestE2ETraceAttention traces a load of attention: at a context near 2,000 it takes most of a token and is bound by
+// memory, and its share grows with the context.
 func TestE2ETraceAttention(t *testing.T) {
 	needsRoot(t)
 	const short, long, tokens = 24, 1900, 40
@@ -132,8 +132,8 @@ func TestE2ETraceAttention(t *testing.T) {
 	s := r.figures(t)
 	row := most(s.Kinds, optrace.PhaseDecode)
 	t.Logf("decode: %s has %.1f %%, bound by %q from %q; roof %+v", row.Op, 100*row.Share.V, row.Bound, row.BoundFrom, s.Peak)
-	// A last-level cache that keeps the 11 MB of weights sets a peak that the KV cache,
-	// which does not fit, may be far below: that is "neither", and right.
+	// A last-level cache that holds the 11 MB of weights sets a peak that the KV cache, which does not fit, may be
+	// far below: the correct bound is then "neither".
 	want := optrace.BoundMemory
 	if row.BytesRate.V < optrace.FarBelow*s.Peak.BytesPerSecond {
 		want = optrace.BoundNeither

@@ -20,12 +20,11 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
-// thiefName is how the kernel tells the process that takes the CPU.
+// thiefName is the kernel's name for the process that takes the CPU.
 const thiefName = "cpu-thief"
 
-// TestE2ETraceInterference has another process compute on the CPU of the target: that is
-// what is found, by its name, and no operator and no layer that would be slow. Without it
-// nothing of the kind is found.
+// TestE2ETraceInterference runs another process on the CPU of the target: it must be found by its name, and no
+// operator or layer may be called slow. Without it nothing of the kind must be found.
 func TestE2ETraceInterference(t *testing.T) {
 	needsRoot(t)
 	var cpus unix.CPUSet
@@ -51,8 +50,8 @@ func TestE2ETraceInterference(t *testing.T) {
 	})
 }
 
-// first lets a process that leads a session come before the sessions of others, so that
-// what else runs on the machine gets little of its CPU (sched(7), autogroup).
+// first gives a process that leads a session priority over other sessions, so that other programs on the machine get
+// little of its CPU (sched(7), autogroup).
 func first(t *testing.T, pid int) {
 	t.Helper()
 	err := os.WriteFile("/proc/"+strconv.Itoa(pid)+"/autogroup", []byte("-20"), 0)
@@ -61,9 +60,8 @@ func first(t *testing.T, pid int) {
 	}
 }
 
-// interfered traces some decodes with the kernel's switches, and returns with the figures
-// the shares of the time for which the target's CPU ran others, and a thief, by the
-// kernel's own account.
+// interfered traces some decodes with the kernel's switches. It returns the figures and, by the kernel's own account,
+// the shares of the time for which the target's CPU ran others, and a thief.
 func interfered(t *testing.T, d *driven, cpu, thief int) (s *optrace.Summary, others, taking float64) {
 	t.Helper()
 	const tokens = 120
@@ -81,11 +79,10 @@ func interfered(t *testing.T, d *driven, cpu, thief int) (s *optrace.Summary, ot
 	return s, (all - own).Seconds() / passed.Seconds(), took.Seconds() / passed.Seconds()
 }
 
-// userHZ are the ticks of a second in /proc/stat (proc(5)) on every architecture of today.
+// userHZ is the number of ticks per second in /proc/stat (proc(5)) on every current architecture.
 const userHZ = 100
 
-// cpuRan is for how long a CPU ran anything: user, nice, system, irq and softirq of
-// /proc/stat (proc(5)).
+// cpuRan returns for how long a CPU ran anything: user, nice, system, irq and softirq of /proc/stat (proc(5)).
 func cpuRan(t *testing.T, cpu int) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile("/proc/stat")
@@ -105,8 +102,8 @@ func cpuRan(t *testing.T, cpu int) time.Duration {
 	return 0
 }
 
-// processRan is for how long the threads of a process ran, by the first number of their
-// schedstat; 0 is none. This runtime ends no thread where one computes.
+// processRan returns for how long the threads of a process ran, by the first number of their schedstat; 0 means no
+// process. This runtime ends no thread while it computes.
 func processRan(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	ran := time.Duration(0)
@@ -120,8 +117,8 @@ func processRan(t *testing.T, pid int) time.Duration {
 	return ran
 }
 
-// quietLimit is for how much of the time others may have the target's CPU, by the
-// kernel's own account, without a report: half of what counts as interference.
+// quietLimit is the largest share of time that others may have the target's CPU, by the kernel's own account, without
+// a report: half of what counts as interference.
 const quietLimit = 0.015
 
 func quiet(t *testing.T, d *driven, cpu int) {
@@ -168,8 +165,8 @@ func steal(t *testing.T, pinned func(string, ...string) *exec.Cmd) int {
 	return cmd.Process.Pid
 }
 
-// fairShare is the least of a CPU that the thief must have had, by the kernel's own
-// account, for the two to have had it between them.
+// fairShare is the smallest share of a CPU that the thief must have had, by the kernel's own account, to have shared
+// it with the target.
 const fairShare = 0.4
 
 func stolen(t *testing.T, d *driven, cpu, thief int) {
@@ -198,7 +195,7 @@ func robbed(t *testing.T, s *optrace.Summary, thief int) {
 	if found.Severity != "bad" || s.Findings[0].ID != "preempted" || s.Advice.Finding != "preempted" || !strings.Contains(s.Advice.Do, who) {
 		t.Errorf("it is %s, first of the findings is %s, and the advice follows from %q: %s", found.Severity, s.Findings[0].ID, s.Advice.Finding, s.Advice.Do)
 	}
-	// Half of the CPU is what a fair scheduler gives each of two.
+	// A fair scheduler gives each of two processes half of the CPU.
 	if took := s.Others[0].Share.V; took < 0.25 || took > 0.75 {
 		t.Errorf("it had the CPU for %.1f %% of the time of graphs", 100*took)
 	}

@@ -34,8 +34,8 @@ const (
 	traceRuns   = 6 // prompts at least
 )
 
-// tokensFor are fewer where threads wait for each other spinning: beside other work on
-// two cores a token takes a hundred times as long as alone.
+// tokensFor returns fewer tokens if threads spin while they wait for each other: beside other work on two cores a
+// token takes a hundred times as long as alone.
 func tokensFor(threads int) int {
 	if threads > 1 {
 		return 10
@@ -43,8 +43,7 @@ func tokensFor(threads int) int {
 	return traceTokens
 }
 
-// during has a runtime compute until the trace records, and then for as long as it is
-// to record, and checks its output.
+// during has a runtime compute until the trace records, and then for as long as it records, and checks its output.
 func (d *driven) during(t *testing.T, r *traceRun, prompt, tokens int, want string) {
 	t.Helper()
 	for n, began := 0, time.Now(); n < traceRuns || time.Since(began) < traceTime; n++ {
@@ -57,7 +56,7 @@ func (d *driven) during(t *testing.T, r *traceRun, prompt, tokens int, want stri
 	}
 }
 
-// heard is what a program says, to be looked at while it runs.
+// heard is the output of a program, which can be read while it runs.
 type heard struct {
 	lock sync.Mutex
 	text bytes.Buffer
@@ -77,13 +76,11 @@ func (h *heard) String() string {
 
 func (h *heard) says(text string) bool { return strings.Contains(h.String(), text) }
 
-// operatorsOf are how often each operator is computed for one token that is decoded.
-// Runtimes of 2026 agree, independent of their build. The one of February 2025 differs in what
-// GGML itself has changed since: without flash attention, which it takes only where it
-// is asked for, there are two products and a softmax for it; keys and values are copied
-// into the cache where SET_ROWS puts them now; a norm and its weight, a gate and its
-// product are two operators each; and what only looks at a tensor another way, which
-// later ones skip, goes through the same function as what computes.
+// operatorsOf returns how often each operator is computed for one decoded token. Runtimes of 2026 agree, independent
+// of their build. The one of February 2025 differs because GGML itself has changed since: without flash attention,
+// which it uses only on request, there are two products and a softmax instead; keys and values are copied into the
+// cache, where SET_ROWS puts them now; a norm and its weight, and a gate and its product, are two operators each; and
+// views of a tensor, which later releases skip, go through the same function as computed operators.
 func operatorsOf(runtime string, m gguf.Shape) map[string]int {
 	l, norms := m.Layers, 2*m.Layers+1
 	n := map[string]int{
@@ -120,7 +117,7 @@ func operatorsOf(runtime string, m gguf.Shape) map[string]int {
 	return n
 }
 
-// traceDocument is what these tests look at in rooftop.trace/v1.
+// traceDocument is the part of rooftop.trace/v1 that these tests read.
 type traceDocument struct {
 	Schema   string
 	Coverage struct {
@@ -131,7 +128,7 @@ type traceDocument struct {
 	}
 }
 
-// traceRun is a rooftop trace of a runtime that is under way.
+// traceRun is a running trace of a runtime.
 type traceRun struct {
 	cmd    *exec.Cmd
 	stdout bytes.Buffer
@@ -204,7 +201,7 @@ func (r *traceRun) end(t *testing.T) (traceDocument, *optrace.Recording) {
 	return d, all
 }
 
-// assembled are the graphs and calls of a recording.
+// assembled has the graphs and calls of a recording.
 type assembled struct {
 	*optrace.Recording
 	graphs  []*optrace.Graph
@@ -226,7 +223,7 @@ func assembledOf(r *optrace.Recording) *assembled {
 	return a
 }
 
-// TestE2ETrace traces unmodified runtimes with models of which everything is known.
+// TestE2ETrace traces unmodified runtimes with models that are fully known.
 func TestE2ETrace(t *testing.T) {
 	needsRoot(t)
 	for _, runtime := range installed(t) {
@@ -261,7 +258,7 @@ func traced(t *testing.T, runtime string, model gguf.Shape, threads int) {
 	}
 	a := assembledOf(recording)
 	t.Logf("%d events, %d graphs, %d calls, %d partial graphs; operators cover %v", len(recording.Events), len(a.graphs), len(a.calls), a.partial, spell(doc.Coverage.OpShare))
-	// One may be under way as the trace begins, one as it ends.
+	// One call may be in progress when the trace begins, and one when it ends.
 	if a.partial > 2 {
 		t.Errorf("%d graphs are partial", a.partial)
 	}
@@ -280,9 +277,8 @@ func spell(v *float64) string {
 	return fmt.Sprintf("%.2f %%", 100**v)
 }
 
-// phases checks that a prompt is a graph of its tokens, and each token after it a graph
-// of one: always as many of them. Where the runtime's calls can be seen they say the
-// same.
+// phases checks that a prompt is a graph of its tokens, and each later token a graph of one, always with the same
+// number of graphs. If the runtime's calls are visible, they must agree.
 func (a *assembled) phases(t *testing.T, tokens int) {
 	t.Helper()
 	decodes, prompts, between := 0, 0, []int{}
@@ -303,8 +299,7 @@ func (a *assembled) phases(t *testing.T, tokens int) {
 		t.Fatalf("%d whole runs in the trace, want two at least", len(between))
 	}
 	for _, n := range between {
-		// Whether the last token is taken in too, though nothing comes after it, is the
-		// application's to say.
+		// The application decides whether the last token is processed too, although nothing follows it.
 		if n != tokens-1 && n != tokens || n != between[0] {
 			t.Errorf("%v tokens were decoded after prompts, want %d each time", between, tokens-1)
 			break
@@ -345,9 +340,8 @@ func (a *assembled) counts(t *testing.T, want map[string]int, threads int) {
 	}
 }
 
-// dagHolds checks the graph against what the model was made of: every weight is a leaf
-// of its shape and type and is used by an operator of its layer, and every source of a
-// node comes before it.
+// dagHolds compares the graph with the model: every weight is a leaf of its shape and type and is used by an operator
+// of its layer, and every source of a node comes before it.
 func (a *assembled) dagHolds(t *testing.T, model gguf.Shape) {
 	t.Helper()
 	var ref uint32
@@ -403,13 +397,13 @@ func (a *assembled) dagHolds(t *testing.T, model gguf.Shape) {
 	}
 }
 
-// out is the tensor of a node.
+// out returns the tensor of a node.
 func (a *assembled) out(n optrace.Node) optrace.Tensor {
 	return a.Tables.Tensor(a.Tables.Operator(n.Operator).Out)
 }
 
-// experts checks the choices of mixtures: of every layer, as many as the model uses,
-// in range and distinct, one row a token.
+// experts checks the choices of mixtures: for every layer, as many as the model uses, in range and distinct, one row
+// per token.
 func (a *assembled) experts(t *testing.T, model gguf.Shape) {
 	t.Helper()
 	layers, rows := map[int]int{}, 0
@@ -448,9 +442,8 @@ func (a *assembled) experts(t *testing.T, model gguf.Shape) {
 	t.Logf("%d rows of experts", rows)
 }
 
-// TestE2ETraceCoverage is whether operators are all that there is to a graph. Of a model
-// whose graphs take a third of a millisecond the threads' start is a few per cent, so
-// that a larger one is taken, of 10 ms a token.
+// TestE2ETraceCoverage checks that operators account for the time of a graph. In a model whose graphs take a third of
+// a millisecond, starting the threads takes a few per cent, so a larger model is used, with 10 ms per token.
 func TestE2ETraceCoverage(t *testing.T) {
 	needsRoot(t)
 	for _, runtime := range installed(t) {

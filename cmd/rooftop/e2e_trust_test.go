@@ -12,7 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/proc"
 )
 
-// signalEngine sends a signal to the process that schedules, which is not the one that answers.
+// signalEngine sends a signal to the process that schedules, which is not the one that answers requests.
 func (s *vllm) signalEngine(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	i := -1
@@ -44,8 +44,7 @@ func (s *vllm) fallsIll(t *testing.T, signal syscall.Signal, long time.Duration,
 	}
 }
 
-// TestE2EIllEngine: an engine that hangs, recovers and dies, watched by a run that ends by itself two
-// minutes later.
+// TestE2EIllEngine watches an engine that hangs, recovers and dies, in a run that ends by itself two minutes later.
 func TestE2EIllEngine(t *testing.T) {
 	load := chat(11)
 	s := launch(t, porttest.Address(t), []string{"VLLM_KEEP_ALIVE_ON_ENGINE_DEATH=1"}, "--max-num-seqs", "3")

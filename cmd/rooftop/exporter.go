@@ -102,7 +102,7 @@ func exported(given *attach.Options, past *fleetscan.Scraped) (exporter.Source, 
 	}, nil
 }
 
-// export serves what a source finds until a signal ends it.
+// export serves the diagnoses of a source until a signal ends it.
 func export(ctx context.Context, w *cli.World, source exporter.Source, address string, pause time.Duration) error {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
-// TestHistoryShowsWhatDidNotLast has the journal of a run that was killed after it had gone back to the configuration
+// TestHistoryShowsWhatDidNotLast has the journal of a run that was killed after it had returned to the configuration
 // before the kept one.
 func TestHistoryShowsWhatDidNotLast(t *testing.T) {
 	state := t.TempDir()
@@ -44,9 +44,9 @@ func TestHistoryShowsWhatDidNotLast(t *testing.T) {
 	}
 }
 
-// A journal and a report are of the same run if the report says so, whatever their times: a server
-// started by rooftop takes minutes before its session begins, and while one rooftop observes a
-// server another may be killed.
+// A journal and a report belong to the same run if the report says so, regardless of their times: a server started by
+// rooftop takes minutes before its session begins, and while rooftop observes one server, another rooftop may be
+// killed.
 func TestHistoryTakesForOneRunWhatIsOne(t *testing.T) {
 	for _, c := range []struct {
 		name    string

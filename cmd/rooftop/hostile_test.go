@@ -13,10 +13,10 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 )
 
-// escapes is text that sets a terminal's title, clears it, moves its cursor and rings, in both ways to write it.
+// escapes is text that sets a terminal's title, clears it, moves its cursor and rings its bell, in both notations.
 const escapes = "\x1b]0;owned\x07\x1b[2J\x1b[31mred\x9b\u009b2J\r\u202e\x00"
 
-// inert fails if output would do anything to a terminal but print.
+// inert fails if output does anything to a terminal except print.
 func inert(t *testing.T, what, out string) {
 	t.Helper()
 	for i, r := range out {
@@ -27,8 +27,8 @@ func inert(t *testing.T, what, out string) {
 	}
 }
 
-// Nothing that a server, a recording, a catalog or a stored run says does anything to the terminal, neither as a
-// report nor as an error.
+// No text of a server, a recording, a catalog or a stored run affects the terminal, neither in a report nor in an
+// error.
 func TestNothingForeignControlsTheTerminal(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

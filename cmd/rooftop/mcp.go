@@ -186,10 +186,10 @@ func (o *mcpOptions) take(ctx context.Context, w *cli.World) (*mcpserver.Control
 // keeping is the variable that marks the process that makes the changes.
 const keeping = "ROOFTOP_MCP_KEEPS_CHANGES"
 
-// pipesClose is how long what the agent sent last may take to be passed on.
+// pipesClose limits the time to pass on the agent's last message.
 const pipesClose = time.Second
 
-// keepChanges serves in a process of its own session, and passes on what agent and process say to each other. An agent
+// keepChanges serves in a separate process with its own session, and relays messages between it and the agent. An agent
 // ends its servers within seconds, finally by SIGKILL; reverting a change takes as long as a model loads.
 func keepChanges(ctx context.Context, w *cli.World) error {
 	program, err := os.Executable()

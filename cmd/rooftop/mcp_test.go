@@ -55,7 +55,7 @@ func told(t *testing.T, s *mcp.ClientSession, tool string, args map[string]any) 
 	return text, document
 }
 
-// An agent is given the documents that commands write with --json.
+// An agent gets the documents that commands write with --json.
 func TestAgentsGetTheDocumentsOfCommands(t *testing.T) {
 	s := agentOf(t, variables("XDG_STATE_HOME", t.TempDir()))
 	for _, c := range []struct {

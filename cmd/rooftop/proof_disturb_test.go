@@ -24,7 +24,7 @@ const (
 	disturbMost   = 0.02 // of throughput, at the upper end of the interval
 )
 
-// disturbed tells in which windows of a block rooftop is running.
+// disturbed reports in which windows of a block rooftop is running.
 var disturbed = [6]bool{true, false, false, true, false, false}
 
 // pairs are the windows of a block that are compared: rooftop is running in the first one, except

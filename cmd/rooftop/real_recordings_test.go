@@ -24,29 +24,30 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
-// recordedState is what is true of a recording of a real server.
+// recordedState is the true state in a recording of a real server.
 type recordedState struct {
 	want engine.FindingID // to be recommended, "" where nothing is
 	fix  engine.Kind      // of the recommendation, KindFlag if ""
-	// outcome and ill are what is to be said of a server without a recommendation, OutcomeHealthy and "" if "".
+	// outcome and ill are the expected results for a server without a recommendation; "" means OutcomeHealthy and
+	// none.
 	outcome engine.Outcome
 	ill     engine.Illness
 }
 
-// one is a state in which a flag helps by one finding.
+// one is a state in which a flag helps, by one finding.
 func one(want engine.FindingID) recordedState { return recordedState{want: want} }
 
 var (
 	healthy = recordedState{}
 	idle    = recordedState{outcome: engine.OutcomeNoLoad}
-	// clients have to do something: send more at once, or send what is shared first.
+	// clients is set if clients must act: send more at once, or send the shared part first.
 	fewClients = recordedState{want: engine.UnderBatching, fix: engine.KindClient}
-	// Nothing on the page tells prompts that differ from shared ones whose differences come first: the advice to the
-	// clients says so, and no flag is touched.
+	// No metric distinguishes different prompts from shared ones that begin with their differences: the advice to the
+	// clients says so, and no flag is changed.
 	uniquePrompts = recordedState{want: engine.LowPrefixReuse, fix: engine.KindClient}
 )
 
-// recordedStates is what is true of each kind of recording, by engine and kind.
+// recordedStates has the true state of each kind of recording, by engine and kind.
 var recordedStates = map[string]recordedState{
 	"vllm/slots-few":      one(engine.ConcurrencySaturation),
 	"vllm/slots-few-long": one(engine.ConcurrencySaturation),
@@ -65,9 +66,9 @@ var recordedStates = map[string]recordedState{
 	// Four adapters, one of which a step takes, and 16 clients: 140 tok/s, and 237 with --max-loras 4.
 	"vllm/lora-slots":   one(engine.LoRASlots),
 	"vllm/lora-healthy": healthy,
-	// Twelve clients that send together: between their rounds hardly one runs.
+	// Twelve clients that send together: between their rounds almost none runs.
 	"vllm/rounds": healthy,
-	// Two clients of 3,000-token prompts, which are all that the server does.
+	// Two clients with 3,000-token prompts, which are the only load of the server.
 	"vllm/documents":      uniquePrompts,
 	"vllm/one-client":     fewClients,
 	"vllm/few-clients":    fewClients,
@@ -76,7 +77,7 @@ var recordedStates = map[string]recordedState{
 	"vllm/unique-prompts": uniquePrompts,
 	"vllm/idle":           idle,
 
-	// On an NVIDIA H200, an 8B model; the others ran on CPUs.
+	// On an NVIDIA H200 with an 8B model; the others ran on CPUs.
 	"vllm/h200-slots-few":           one(engine.ConcurrencySaturation), // 8 slots, 64 clients
 	"vllm/h200-slots-few-64":        one(engine.ConcurrencySaturation), // 64 slots, 128 clients
 	"vllm/h200-slots-few-many":      one(engine.ConcurrencySaturation), // 64 slots, 256 clients
@@ -130,14 +131,14 @@ var recordedStates = map[string]recordedState{
 	"sglang/hung":                 {outcome: engine.OutcomeUnhealthy, ill: engine.Hung}, // its scheduler stopped in the middle
 }
 
-// recordedMisses are the recordings that get another answer than the right one without launch facts.
+// recordedMisses are the recordings that get a wrong answer without launch facts.
 var recordedMisses = map[string]recordedState{
 	// It is left open whether more slots are free: --max-num-seqs is not known.
 	"vllm/h200-few-clients": healthy, "vllm/h200-few-clients-open": healthy, "vllm/h200-slots-few-many": {outcome: engine.OutcomeNotEvaluable},
 	"vllm/long-prompts": {outcome: engine.OutcomeNotEvaluable},
-	// --ctx-size is not known: what is left to advise on the small context is shared prompts, or nothing.
+	// --ctx-size is not known: the remaining advice for the small context is shared prompts, or none.
 	"llamacpp/pool-small": uniquePrompts, "llamacpp/pool-small-quick": healthy,
-	// No page tells that prompts are not cached: the right finding, as advice to the clients.
+	// No page shows that prompts are not cached: the finding is correct, as advice to the clients.
 	"llamacpp/cache-off": uniquePrompts, "llamacpp/cache-off-moe": uniquePrompts,
 }
 
@@ -148,8 +149,8 @@ func (r realRecording) key() string { return r.engine + "/" + r.kind }
 
 func (r realRecording) onH200() bool { return strings.HasPrefix(r.kind, "h200-") }
 
-// realRecordings returns the recordings of real servers: vLLM's, and a directory for each other engine. Something is
-// known of each.
+// realRecordings returns the recordings of real servers: vLLM's, and a directory for each other engine. The true
+// state of each is known.
 func realRecordings(t *testing.T) []realRecording {
 	t.Helper()
 	var list []realRecording
@@ -175,9 +176,9 @@ func realRecordings(t *testing.T) []realRecording {
 }
 
 // TestRecordingsOfRealServers replays recordings of real servers of several releases, with a known fault or none,
-// as they were and without anything about the launch, and compares the answer with what is true.
-// The pages have every reading, and of the families those that rooftop reads. The default run takes every sixth
-// recording without launch facts.
+// unchanged and without any facts about the launch, and compares the answer with the true state. The pages have every
+// reading, but only the families that rooftop reads. The default run takes every sixth recording without launch
+// facts.
 func TestRecordingsOfRealServers(t *testing.T) {
 	confusion := map[string]int{}
 	right := map[string]int{}
@@ -208,7 +209,7 @@ func TestRecordingsOfRealServers(t *testing.T) {
 		t.Logf("%s × %d", row, confusion[row])
 	}
 	t.Logf("right: %v", right)
-	// As docs/engines.md, docs/llamacpp.md and docs/measurements.md say.
+	// See docs/engines.md, docs/llamacpp.md and docs/measurements.md.
 	documented := map[string]int{
 		"vllm with launch": 48, "vllm without launch": 44, "llamacpp with launch": 18, "llamacpp without launch": 14, "sglang with launch": 21, "sglang without launch": 21,
 	}
@@ -258,7 +259,7 @@ func TestCeilingsOfARealGPU(t *testing.T) {
 	}
 }
 
-// TestPredictionsOnARealGPU compares what is predicted of a vLLM on an H200 with its output once as many requests ran.
+// TestPredictionsOnARealGPU compares predictions for a vLLM on an H200 with its output once as many requests ran.
 func TestPredictionsOnARealGPU(t *testing.T) {
 	for _, c := range []struct {
 		kind  string
@@ -290,8 +291,9 @@ func TestPredictionsOnARealGPU(t *testing.T) {
 	}
 }
 
-// TestRatesOfRealServers compares the output that is read of each SGLang under load with what its counters say from
-// the first page to the last. Prefills of seconds let tokens come in lumps; the time between them counts (decision 1).
+// TestRatesOfRealServers compares the output rate reported for each SGLang under load with the growth of its counters
+// from the first page to the last. Prefills of seconds deliver tokens in bursts; the time between them counts
+// (decision 1).
 func TestRatesOfRealServers(t *testing.T) {
 	compared := 0
 	for _, r := range realRecordings(t) {
@@ -319,8 +321,8 @@ func TestRatesOfRealServers(t *testing.T) {
 	}
 }
 
-// replays are the documents of replays by path, since several tests read that of one recording. Tests that use them do
-// not run in parallel.
+// replays has the documents of replays by path, because several tests read the document of one recording. Tests that
+// use it do not run in parallel.
 var replays = map[string]string{}
 
 // replayed decodes the document of a replay.
@@ -366,10 +368,10 @@ func countedOutput(t *testing.T, path string) float64 {
 	return (totals[last] - totals[0]) / (times[last] - times[0])
 }
 
-// TestRecordingsOfRealServersScraped diagnoses the recordings by every few pages alone, as a Prometheus server
-// scrapes them. They last 20 s, so that an interval of 2 s leaves ten scrapes, and 5 s four. What the pages cannot
-// show may be left open, or be advice to clients, but no flag is recommended that does not help, and no server
-// with a fault is called healthy without what is not judged. The default run takes every sixth recording.
+// TestRecordingsOfRealServersScraped diagnoses the recordings from every few pages alone, as a Prometheus server
+// scrapes them. They last 20 s, so an interval of 2 s leaves ten scrapes, and 5 s four. Findings that the pages
+// cannot show may be left open, or be advice to clients, but no recommended flag may be useless, and no server with a
+// fault may be called healthy without a note on what was not judged. The default run takes every sixth recording.
 func TestRecordingsOfRealServersScraped(t *testing.T) {
 	files := slices.DeleteFunc(realRecordings(t), realRecording.onH200) // of 8 s
 	if !longtest.Tests {
@@ -416,7 +418,7 @@ func TestRecordingsOfRealServersScraped(t *testing.T) {
 	}
 }
 
-// scrapedEvery returns a recording with a page every so often, and nothing else.
+// scrapedEvery returns a recording with only one page per interval.
 func scrapedEvery(t *testing.T, path string, every time.Duration) string {
 	t.Helper()
 	var out bytes.Buffer
@@ -455,8 +457,8 @@ func scrapedEvery(t *testing.T, path string, every time.Duration) string {
 	return thin
 }
 
-// scrapable returns the lines of a page that the server itself serves: rooftop appends to llama.cpp's what its slots
-// tell, which no Prometheus server scrapes.
+// scrapable returns the lines of a page that the server itself serves: rooftop appends data of the slots to
+// llama.cpp's page, which no Prometheus server scrapes.
 func scrapable(page string) string {
 	var b strings.Builder
 	for line := range strings.Lines(page) {
@@ -472,7 +474,7 @@ func withoutLaunch(h *session.Header) {
 	h.Inputs = facts.Inputs{Flags: h.Inputs.Flags, Env: h.Inputs.Env, Server: h.Inputs.Server}
 }
 
-// answer is what a replay says of a server.
+// answer is the result of a replay for a server.
 type answer struct {
 	Outcome engine.Outcome
 	Ill     engine.Illness   // "" unless it is so without doubt
@@ -517,7 +519,7 @@ func answered(t *testing.T, path string) answer {
 	return a
 }
 
-// differs returns how an answer differs from what is true, "" if it does not.
+// differs describes how an answer differs from the true state, "" if it does not.
 func (s recordedState) differs(got answer) string {
 	outcome, fix := s.outcome, s.fix
 	switch {

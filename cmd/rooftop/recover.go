@@ -127,7 +127,7 @@ type recovery struct {
 	list   []tuning.Recovered
 }
 
-// recoverServer reports what was found of a server, and repairs it.
+// recoverServer reports the findings about a server, and repairs it.
 func (r *recovery) recoverServer(ctx context.Context, l *apply.Left) error {
 	item := tuning.Recovered{
 		Server: l.Identity.String(), Dir: l.Dir, Run: l.State.Run, Began: wallClock(l.State.Begun), Remedy: string(l.Remedy),
@@ -169,7 +169,7 @@ func (r *recovery) recoverWorkload(ctx context.Context) error {
 	return r.finish(1)
 }
 
-// offer shows what was found of a server, and does what is to be done if the user agrees.
+// offer shows the findings about a server, and makes the repair if the user agrees.
 func (r *recovery) offer(ctx context.Context, item *tuning.Recovered, do func() error) error {
 	if !r.o.JSON {
 		if err := render.Text(r.w.Stdout, item.Page(), r.o.Style(r.w)); err != nil {

@@ -59,7 +59,7 @@ func TestRecoverSaysAsksAndEnds(t *testing.T) {
 	}
 }
 
-// TestRecoverOfAServerInUse ends with an error, because whether the server runs as it was is not seen.
+// TestRecoverOfAServerInUse ends with an error, because recover cannot know whether the server runs as before.
 func TestRecoverOfAServerInUse(t *testing.T) {
 	env := cutOff(t, 8000, journal.Record{Kind: journal.Begin, Mode: "hook"})
 	dirs, err := serverdir.Dirs(serverdir.Root(strings.TrimPrefix(env[0], "XDG_STATE_HOME=")))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Reports of real servers name what a figure is, and claim no more than was measured or predicted.
+// Reports of real servers name each figure, and claim no more than was measured or predicted.
 func TestReportsOfRealServers(t *testing.T) {
 	for _, c := range []struct {
 		recording string

@@ -55,7 +55,7 @@ func TestTheWholeProgramByItself(t *testing.T) {
 		if last.Score.Made == 0 || !strings.Contains(d.stdout.String(), "predictions were within range") {
 			t.Errorf("no score of %d predictions in:\n%s", last.Score.Made, d.stdout.String())
 		}
-		// The configuration at the end is the kept one, whatever was tried before.
+		// The configuration at the end is the kept one, whatever was tried before it.
 		if last.Launch != last.Kept || !strings.Contains(d.host.Command(), said.Advice.Flag) || d.host.Command() == before {
 			t.Errorf("at the end %s runs, kept is %s", d.host.Command(), last.Kept)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAPIKey holds that a file with no bare key is refused, without a word of what it holds.
+// TestAPIKey checks that a file without a bare key is refused, and that the error has none of its content.
 func TestAPIKey(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, content string) string {

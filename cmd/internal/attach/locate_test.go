@@ -19,7 +19,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/proc"
 )
 
-// smallPage is a page that is vLLM's.
+// smallPage is a small page of vLLM.
 const smallPage = `# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="tiny"} 1
 # TYPE vllm:num_requests_waiting gauge

@@ -25,7 +25,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// handsNoted note what they are asked to do.
+// handsNoted records the requested changes.
 type handsNoted struct {
 	*diary
 	kept    error
@@ -190,7 +190,7 @@ func TestTheEndOfARunWaitsForItsChange(t *testing.T) {
 	}
 }
 
-// A dry run tells each step and takes none, with applier and without.
+// A dry run shows each step and takes none, with an applier and without.
 func TestADryRunTellsEachStepAndTakesNone(t *testing.T) {
 	advice := &engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag,
 		Flag: moreSlots.Flag, From: moreSlots.From, To: moreSlots.To, Also: []engine.Change{{Flag: "--block-size", To: "32"}},

@@ -15,7 +15,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 )
 
-// fifoWithin is how long a FIFO is given to be written to.
+// fifoWithin is how long Open waits for a program that writes to a FIFO.
 var fifoWithin = 10 * time.Second
 
 // Open opens a file that the user named, for reading. A FIFO that no program writes to within 10 s is empty: opening

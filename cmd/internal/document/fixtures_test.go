@@ -22,7 +22,7 @@ func testdataFile(path ...string) string {
 	return filepath.Join(append([]string{"..", "..", "..", "testdata"}, path...)...)
 }
 
-// replays are the diagnoses that were already made of recordings.
+// replays has the diagnoses of the recordings replayed so far.
 var replays sync.Map
 
 // replayed returns the diagnosis of a recording, which a test may change.

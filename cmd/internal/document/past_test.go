@@ -69,7 +69,7 @@ func TestPastRunIsHarmless(t *testing.T) {
 	}
 }
 
-// A server's runs are listed under one heading, however its address was written, and each on one line of 80 cells.
+// A server's runs are listed under one heading, regardless of the spelling of its address, and each on one line of 80 cells.
 func TestHistoryHasAServerOnce(t *testing.T) {
 	gained := tuning.PastRun{Number: 1, Server: "http://127.0.0.1:8000/metrics", Model: "org/Tiny-1B", Outcome: tuning.PastEnded, Gain: stat.Some(3.084), Low: stat.Some(2.9), High: stat.Some(3.2), Started: time.Unix(1e9, 0),
 		Restarts: 12, Changes: make([]tuning.PastChange, 12), Made: 10, Within: 10}

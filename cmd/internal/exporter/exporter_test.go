@@ -179,7 +179,7 @@ func TestFailureLeavesServersUnread(t *testing.T) {
 	})
 }
 
-// A day of diagnoses, of pods with new names each hour, leaves nothing behind but the latest.
+// After a day of diagnoses of pods whose names change each hour, only the latest diagnosis remains.
 func TestADayLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, began := New("1.2.3"), time.Now()

@@ -338,7 +338,7 @@ func TestAReadingNeedsNoNamesOfGPUs(t *testing.T) {
 	}
 }
 
-// Servers of several engines are of one fleet.
+// A fleet may have servers of several engines.
 func TestFleetOfSeveralEngines(t *testing.T) {
 	f := fake{servers: []string{"sglang:1", "vllm:1"}}
 	list, _, err := f.read(t)
@@ -430,7 +430,7 @@ func TestPrometheusGoesAway(t *testing.T) {
 	}
 }
 
-// Servers of which Prometheus lacks series are judged by those that it has, and never look well for the lack.
+// Servers with missing series are judged by the existing ones, and never look healthy because of the missing ones.
 func TestHalfOfTheSeriesAreMissing(t *testing.T) {
 	f := fake{servers: numbered(3), lacks: func(instance, series string) bool {
 		return instance == "gpu-01:8000" && (strings.Contains(series, "tokens") || strings.Contains(series, "running")) || instance == "gpu-02:8000" && series != "up"
@@ -447,7 +447,7 @@ func TestHalfOfTheSeriesAreMissing(t *testing.T) {
 	}
 }
 
-// TestAHostileLabelIsData holds that a command to copy gives a shell the label and nothing to run.
+// TestAHostileLabelIsData checks that a command to copy gives a shell the label and nothing to run.
 func TestAHostileLabelIsData(t *testing.T) {
 	for _, name := range []string{"x'; touch pwned; echo '", "$(touch pwned)", "a\nb`c`", `"},{a="`, "\u202egpu"} {
 		f := fake{servers: []string{name}}

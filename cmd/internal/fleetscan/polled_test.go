@@ -85,7 +85,7 @@ func TestFleetOfAFile(t *testing.T) {
 	}
 }
 
-// An interruption is the user's, and no server's fault.
+// An interruption by the user does not count as a fault of a server.
 func TestInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()

@@ -24,7 +24,7 @@ func (w *Workload) Canaries(ctx context.Context, o *Object) ([]Pod, error) {
 	}), err
 }
 
-// NewPod is a pod that is to be made. Its specification may have any field.
+// NewPod is a pod to create. Its specification may have any field.
 type NewPod struct {
 	APIVersion string                     `json:"apiVersion"`
 	Kind       string                     `json:"kind"`

@@ -1,4 +1,4 @@
-// Package kube reads a server that runs in a Kubernetes cluster, and leads requests to its pod. Objects
+// Package kube reads a server that runs in a Kubernetes cluster, and forwards requests to its pod. Objects
 // are read and changed as the JSON that the API server has, so that fields of newer versions stay.
 package kube
 
@@ -144,7 +144,7 @@ func (e *AwayError) Error() string {
 }
 func (e *AwayError) Unwrap() error { return e.Err }
 
-// WayCut marks the error for those who do not know its type.
+// WayCut marks the error for callers that do not know its type.
 func (e *AwayError) WayCut() {}
 
 // silentWithin is how long the API server may take to answer Silent.

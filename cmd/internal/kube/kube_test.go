@@ -221,7 +221,7 @@ func TestATunnelLeavesAStuckConnection(t *testing.T) {
 	}
 }
 
-// The connection to a pod that is gone is closed, and no other: a silent API server says nothing of a pod.
+// The connection to a pod that is gone is closed, and no other: a silent API server says nothing about a pod.
 func TestGonePods(t *testing.T) {
 	there := `{"items":[` + strings.Replace(pod("vllm-1", "[]", ready), `"metadata":{`, `"metadata":{"uid":"2",`, 1) + `]}`
 	for _, c := range []struct {

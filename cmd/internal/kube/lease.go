@@ -26,8 +26,8 @@ const (
 	leaseRelease = 5 * time.Second
 )
 
-// Lease is the lease of a workload, an object of the cluster that one holder at a time has: who has it may
-// change the workload. It ends by itself when its holder was killed.
+// Lease is the lease of a workload, an object of the cluster with one holder at a time, which may
+// change the workload. It expires if its holder is killed.
 type Lease struct {
 	w           *Workload
 	run, holder string

@@ -45,7 +45,7 @@ func TestTheAPIServerIsStopped(t *testing.T) {
 	})
 }
 
-// A lease that says that it lasts for years is not waited for.
+// A lease with a duration of years is not waited for.
 func TestALeaseEnds(t *testing.T) {
 	s := new(leased)
 	if s.Spec.Seconds = 1 << 30; s.lasts() != leaseMost {

@@ -234,7 +234,7 @@ func kubeletAway(node string) string {
 	return fmt.Sprintf("the kubelet of its node %s does not answer the API server (%s)", node, launch.Line("kubectl", "describe", "node", node))
 }
 
-// WayCut marks the error for those who do not know its type.
+// WayCut marks the error for callers that do not know its type.
 func (e *nodeAwayError) WayCut() {}
 
 // watchEvery is the time between two looks at the pod of a connection.

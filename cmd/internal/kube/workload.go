@@ -391,8 +391,8 @@ func (c *Container) config() *launch.Config {
 	return config
 }
 
-// Verbs asks the API server what this account may do of what rooftop does: first what reading takes, then what
-// changes take, then what --canary takes.
+// Verbs asks the API server which of rooftop's operations this account may do: first those for reading, then those for
+// changes, then those for --canary.
 func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 	list := []Verb{
 		{Verb: "get", Group: w.kind.group, Resource: w.kind.resource, Name: w.Name, For: "read the launch command"},

@@ -132,8 +132,8 @@ func TestNothingElseCanBeChanged(t *testing.T) {
 	})
 }
 
-// An agent cannot reach a verdict by asking until noise says yes: all measurements count, and each look has less of the
-// rate of errors.
+// An agent cannot reach a verdict by asking until noise says yes: all measurements count, and each look gets a smaller
+// share of the error rate.
 func TestAVerdictTakesInAllMeasurements(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, crowded)
@@ -157,7 +157,7 @@ func TestAVerdictTakesInAllMeasurements(t *testing.T) {
 	})
 }
 
-// A call that the agent cancels stops polling at once, and so does an agent that goes.
+// Polling stops at once if the agent cancels its call or disconnects.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, crowded)

@@ -19,7 +19,7 @@ import (
 	"github.com/rooftop-dev/rooftop/collect"
 )
 
-// Arguments that an agent was talked into, or made up.
+// Arguments that an agent was tricked into, or made up.
 func TestHostileArguments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, crowded)
@@ -81,7 +81,7 @@ func TestHostileArguments(t *testing.T) {
 				t.Errorf("%s: %v", uri, out.Contents[0].Text)
 			}
 		}
-		// Words that look like flags stay words.
+		// Words that look like flags are not parsed as flags.
 		a := r.must("explain", arguments{"word": "--json\nignore"})
 		if args := a.doc["args"].(string); !strings.HasPrefix(args, "[explain --json -- --json") {
 			t.Errorf("the command was %s", args)
@@ -144,7 +144,7 @@ func TestALyingPage(t *testing.T) {
 	})
 }
 
-// An agent is given no more than it can read.
+// The size of a result is limited to what an agent can read.
 func TestLongResults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, crowded)

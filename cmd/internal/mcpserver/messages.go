@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// messages passes on what a client sends, a message a line, as the protocol has it. A line that is none is answered,
-// since the SDK would end the session, and the change that it made. The session ends as soon as the client has closed
+// messages passes on what a client sends, one message per line as in the protocol. It answers an invalid line itself,
+// because the SDK would end the session and with it the change. The session ends as soon as the client has closed
 // its end, also while a measurement is under way.
 type messages struct {
 	io.Closer

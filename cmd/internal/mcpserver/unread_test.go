@@ -12,7 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/mcpserver"
 )
 
-// deaf is the end of a client that stops reading.
+// deaf is the connection of a client that stops reading.
 type deaf struct {
 	net.Conn
 	stop, end chan struct{}
@@ -27,7 +27,7 @@ func (d deaf) Read(p []byte) (int, error) {
 	return d.Conn.Read(p)
 }
 
-// The change of a client that no longer reads answers is reverted, as that of one that has gone.
+// The change of a client that no longer reads answers is reverted, like that of one that has disconnected.
 func TestAClientThatReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, crowded)

@@ -81,7 +81,7 @@ func newPaced(slower float64) *paced {
 	return &paced{decoder: newDecoder(10*time.Millisecond, 0), slower: slower}
 }
 
-// Pauses between requests are no slowdown.
+// Pauses between requests do not count as a slowdown.
 func TestMeasuredOverheadIsThatOfTheTarget(t *testing.T) {
 	for _, pause := range []int{0, 37} {
 		p := newPaced(0.03)

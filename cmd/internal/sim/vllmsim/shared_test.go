@@ -32,7 +32,7 @@ func fieldData(t *testing.T, path ...string) string {
 	return string(body)
 }
 
-// mark is what every page of a simulated server has more.
+// mark has the additional lines of every page of a simulated server.
 var mark = []string{
 	"+# HELP sim_info A simulated server: neither a GPU nor a model is behind these numbers.",
 	"+# TYPE sim_info gauge",
