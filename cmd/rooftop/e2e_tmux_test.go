@@ -35,7 +35,7 @@ type Terminal struct {
 func openTmux(t testing.TB, width, height int, env ...string) *Terminal {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Fatal("NOT CHECKED: the screen in a terminal, for there is no tmux here; install it, or leave these tests out with -skip E2EScreen")
+		t.Fatal("NOT CHECKED: the screen in a terminal, because tmux is not installed; install it, or leave these tests out with -skip E2EScreen")
 	}
 	// The name of a socket may have at most 107 bytes, and the path of the test's own directory may
 	// be longer.

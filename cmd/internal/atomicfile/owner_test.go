@@ -39,7 +39,7 @@ func TestSudoUser(t *testing.T) {
 func TestOwner(t *testing.T) {
 	const user, group = 12345, 12346
 	if os.Geteuid() != 0 {
-		t.Skip("NOT CHECKED: files that belong to who ran sudo; it needs root")
+		t.Skip("NOT CHECKED: files of the user who ran sudo; it needs root")
 	}
 	theirs := &Owner{user, group}
 	base := t.TempDir()
@@ -85,7 +85,7 @@ func TestOwner(t *testing.T) {
 // If the name of a file has become another file's, the owner gets neither.
 func TestOwnerOfANameThatChanged(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("NOT CHECKED: files that belong to who ran sudo; it needs root")
+		t.Skip("NOT CHECKED: files of the user who ran sudo; it needs root")
 	}
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "passwd")
 	path := filepath.Join(dir, "a")

@@ -278,7 +278,7 @@ func (n *Narrator) verdict(e *loop.Event) {
 // ended returns what happened to a change.
 func ended(e *loop.Event) string {
 	what := map[loop.EventKind]string{
-		loop.EventKept: "is kept", loop.EventReverted: "is reverted", loop.EventContinued: "stays: the next change is compared with it",
+		loop.EventKept: "is kept", loop.EventReverted: "is reverted", loop.EventContinued: "stays; the next change is compared with it",
 	}[e.Kind]
 	head := fmt.Sprintf("change %d %s", e.Iteration, what)
 	switch {

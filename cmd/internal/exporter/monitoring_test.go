@@ -52,8 +52,7 @@ func TestObjective(t *testing.T) {
 // gridWidth is the width of Grafana's grid in cells.
 const gridWidth = 24
 
-// The panels of a board have ids of their own and lie beside each other, and each query is of a board's
-// variables alone.
+// The panels of a board have distinct ids and do not overlap, and each query uses only the board's variables.
 func TestBoards(t *testing.T) {
 	for _, name := range Boards() {
 		text, ok := Board(name)

@@ -48,7 +48,7 @@ func page(t *testing.T) *httptest.Server {
 	return s
 }
 
-// Servers of a file are polled at the same time. One that is down, and one that is no vLLM, are rows beside those
+// Servers of a file are polled at the same time. One that is down, and one that is not vLLM, are rows beside those
 // that answer.
 func TestFleetOfAFile(t *testing.T) {
 	one, two := page(t), page(t)
@@ -78,7 +78,7 @@ func TestFleetOfAFile(t *testing.T) {
 		t.Errorf("a server that does not answer: %+v", s)
 	}
 	if s := at(other); s == nil || s.Unread == "" || s.Condition.Ill() {
-		t.Errorf("a server that is no vLLM: %+v", s)
+		t.Errorf("a server that is not vLLM: %+v", s)
 	}
 	if !list[0].Condition.Ill() || list[1].Unread == "" {
 		t.Errorf("first %s, then %s: the ill come first, then what was not read", list[0].Name, list[1].Name)

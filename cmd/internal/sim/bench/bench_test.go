@@ -54,7 +54,7 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// Every case of the specification is there, on three pairs at least.
+// The library has every case of the specification, on at least three pairs.
 func TestLibraryIsComplete(t *testing.T) {
 	list, err := settings.All()
 	if err != nil {
@@ -90,7 +90,7 @@ func TestLibraryIsComplete(t *testing.T) {
 	}
 }
 
-// TestAnswer: in what a diagnosis differs from the truth.
+// TestAnswer checks how a diagnosis is compared with the truth.
 func TestAnswer(t *testing.T) {
 	fired := func(ids ...engine.FindingID) (list []engine.Finding) {
 		for _, id := range ids {

@@ -7,7 +7,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// TestOverloadedServersSaySo: where requests queue and no change helps, the answer is not that all is well.
+// TestOverloadedServersSaySo checks that a server is not called healthy if requests queue and no change helps.
 func TestOverloadedServersSaySo(t *testing.T) {
 	for name, want := range map[string]string{
 		"prefill-saturated/32b-h100-crowd": "requests wait: steps use 100", "healthy/8b-a100": "", "low-batch/8b-l4": "", "burst/8b-a100": "",

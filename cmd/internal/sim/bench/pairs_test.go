@@ -67,7 +67,7 @@ func singleFaults() []Pair {
 	}
 }
 
-// TestSingleFaults: each run ends near the best of its grid, and changes nothing where nothing is wrong.
+// TestSingleFaults checks that each run ends near the best of its grid, and changes nothing if nothing is wrong.
 func TestSingleFaults(t *testing.T) {
 	list := singleFaults()
 	if !longtest.Tests {

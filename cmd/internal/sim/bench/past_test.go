@@ -14,8 +14,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// scrapedPast returns a scenario as a Prometheus server scrapes it every 15 s: the pages, and nothing of the
-// launch.
+// scrapedPast returns a scenario as a Prometheus server scrapes it every 15 s: only the pages, without the launch.
 func scrapedPast(t *testing.T, sc *settings.Scenario, change *settings.Change, length time.Duration, seed uint64) *loop.Measurement {
 	t.Helper()
 	var polls []session.Poll
@@ -59,7 +58,7 @@ func scenarioNamed(t *testing.T, name string) settings.Scenario {
 	return list[0]
 }
 
-// Two ranges that Prometheus scraped: what changed is found, and what did not change or had other traffic is not
+// For two ranges that Prometheus scraped, changes are found, and neither an unchanged range nor other traffic is
 // called a change.
 func TestPastIsCompared(t *testing.T) {
 	sc := scenarioNamed(t, "slot-capped/8b-a100")

@@ -59,7 +59,7 @@ func TestVary(t *testing.T) {
 	}
 }
 
-// A server with too few slots is followed: the slots first, and what comes after.
+// A server with too few slots is followed: the slots are raised first, then later recommendations are applied.
 func TestForetell(t *testing.T) {
 	list, err := settings.Select("slot-capped/8b-a100")
 	if err != nil {

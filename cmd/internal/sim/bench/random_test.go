@@ -36,7 +36,7 @@ func TestRandomScenariosAreServers(t *testing.T) {
 	}
 }
 
-// TestRecommended: what is tried of a recommendation, or why it is not.
+// TestRecommended checks which change is tried for a recommendation, or why none is.
 func TestRecommended(t *testing.T) {
 	one := []settings.Stream{{Phases: []settings.Phase{{Users: 2}}, Think: 1}}
 	open := []settings.Stream{{Phases: []settings.Phase{{Rate: 2}}}}

@@ -35,8 +35,7 @@ type realLoad struct {
 	Shared  int `yaml:"shared"` // tokens
 }
 
-// load is what rooftop load offered: clients that start at once, so that they
-// stay in lock-step.
+// load is the load of rooftop load in the real runs: clients that start at once, so that they stay in lock-step.
 func (l *realLoad) load() loadgen.Load {
 	return loadgen.Load{
 		Clients: l.Clients, Together: true, Seed: 1, IgnoreEOS: true,
@@ -91,8 +90,7 @@ func imitate(t *testing.T, r *realRun) engine.Diagnosis {
 	return o.diagnose()
 }
 
-// The simulator, with a device description fitted on two runs, against what the
-// real server did in the others.
+// The simulator, with a device description fitted on two runs, is compared with the real server in the other runs.
 func TestAgainstARealServer(t *testing.T) {
 	const tolerance = 0.20
 	predicted := 0

@@ -66,7 +66,7 @@ func TestClientsSurviveARestart(t *testing.T) {
 	}
 }
 
-// A latency counts from the time a request was meant to be sent, so that a server that is away is in it: this load
+// A latency counts from the intended send time, so it includes the time during which the server is down: this load
 // begins a second before the server listens.
 func TestLatencyCountsFromTheIntendedTime(t *testing.T) {
 	w, _ := offered(t, 0, stream(settings.Phase{For: 2 * time.Second, Rate: 20}, settings.Phase{Rate: 0}))

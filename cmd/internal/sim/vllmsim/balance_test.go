@@ -42,8 +42,8 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestCountsArePublishedRarely: between two publications an API server goes by
-// what it sent itself.
+// TestCountsArePublishedRarely checks that between two publications an API server uses the counts of its own
+// requests.
 func TestCountsArePublishedRarely(t *testing.T) {
 	v := start(t, parsed(t, "--data-parallel-size", "2", "--api-server-count", "1", "--sim-dialect", "0.20"))
 	now := v.Healthy()

@@ -119,7 +119,7 @@ func TestSlowLengthensStepsAndShowsOnTheGPU(t *testing.T) {
 	h := v.Healthy()
 	all := streams(t, v)
 	before, during, after := rates(t, v, all)
-	// Contexts grow meanwhile: what it would be without the fault lies between.
+	// Contexts grow meanwhile: the value without the fault is in between.
 	if clean := float64(before+after) / 2; !near(float64(during), clean/1.5, 0.03) {
 		t.Errorf("tokens before, during and after: %d, %d, %d, want a third less in between", before, during, after)
 	}

@@ -10,8 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
-// ttftParts returns the means of time to first token and of what of it the
-// engine explains, in seconds.
+// ttftParts returns the means of time to first token and of the part of it that the engine explains, in seconds.
 func ttftParts(page map[string]float64) (ttft, engine float64) {
 	mean := func(name string) float64 {
 		return page["vllm:"+name+"_seconds_sum"] / page["vllm:"+name+"_seconds_count"]
@@ -19,8 +18,8 @@ func ttftParts(page map[string]float64) (ttft, engine float64) {
 	return mean("time_to_first_token"), mean("request_queue_time") + mean("request_prefill_time")
 }
 
-// offer submits n requests at a rate, with long prompts of which all but the end is
-// cached, and one token to answer: work for the front end alone.
+// offer submits n requests at a rate, with long prompts that are cached except for the end, and one output token:
+// work for the front end alone.
 func offer(t testing.TB, v *Server, n int, gap time.Duration) {
 	t.Helper()
 	shared := prompt(6000, 1)
@@ -152,7 +151,7 @@ func TestCancelAtEveryStage(t *testing.T) {
 		h := v.Healthy()
 		got, id := submit(t, v, h+time.Millisecond, Call{Prompt: prompt(300, 1), MaxTokens: 8, IgnoreEOS: true})
 		other, _ := submit(t, v, h+time.Millisecond, Call{Prompt: prompt(300, 2), MaxTokens: 8, IgnoreEOS: true})
-		// The driver may also be late to let time pass.
+		// The driver may also advance time late.
 		inTime := at/moment%2 == 0
 		if inTime {
 			run(v, h+at)

@@ -139,7 +139,7 @@ func TestReaderGetsBackWhatWasPutIn(t *testing.T) {
 	}
 }
 
-// TestStatisticsOff: the page lacks the engine's families.
+// TestStatisticsOff checks that the page lacks the engine's families.
 func TestStatisticsOff(t *testing.T) {
 	b := vllmsim.NewBook(tiny(func(s *settings.Settings) { s.LogStats = false }), vllmsim.Cache{}, start)
 	b.Observe(0, &core.Report{State: core.State{Running: 3}})

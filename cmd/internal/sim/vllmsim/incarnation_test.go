@@ -40,7 +40,7 @@ func begin(ctx context.Context, t *testing.T, h *Host, body string) chan error {
 	return done
 }
 
-// The server learns of a client that goes away in any state of its request.
+// The server notices a client that goes away in any state of its request.
 func TestDisconnect(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string

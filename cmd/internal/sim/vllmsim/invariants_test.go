@@ -144,7 +144,7 @@ func randomWorld(seed uint64) world {
 	return w
 }
 
-// lived is what a world came to.
+// lived is the result of a world.
 type lived struct {
 	clients   []*tally
 	cancelled map[int]bool
@@ -203,7 +203,7 @@ func (w *world) live(t testing.TB, s *settings.Settings) (*Server, *lived) {
 	return v, out
 }
 
-// compareCounters checks that nothing that counts went back.
+// compareCounters checks that no counter decreased.
 func compareCounters(t testing.TB, before, after map[string]float64) {
 	t.Helper()
 	for name, was := range before {
@@ -288,7 +288,7 @@ func checkInvariants(t *testing.T, w *world, s *settings.Settings, v *Server, go
 		t.Errorf("%d requests in flight after the end", len(v.requests))
 	}
 
-	// The page agrees with itself.
+	// The page is consistent.
 	equal := func(name string, want float64) {
 		t.Helper()
 		if have, ok := page[name]; !ok || have != want {
@@ -345,7 +345,7 @@ func checkLife(t *testing.T, i int, call Call, c *tally) {
 	}
 }
 
-// TestCoarseAdvance drives by large strides, as a wall clock that was late does.
+// TestCoarseAdvance advances in large steps, like a wall clock that is late.
 func TestCoarseAdvance(t *testing.T) {
 	w := randomWorld(8)
 	w.cancels = false

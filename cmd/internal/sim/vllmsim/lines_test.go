@@ -101,9 +101,8 @@ func TestMultiprocessPageLineByLine(t *testing.T) {
 	}
 }
 
-// byKind brings the families of a multiprocess page into order of their kinds and
-// leaves each kind's as they are: which kind comes first is the order of a
-// directory, another one each time.
+// byKind sorts the families of a multiprocess page by kind and keeps the order within each kind: which kind comes
+// first is the order of a directory, which varies.
 func byKind(lines []string) []string {
 	var families [][]string
 	for _, l := range lines {

@@ -110,8 +110,7 @@ func TestWhatClientsGotIsOnThePage(t *testing.T) {
 	}
 }
 
-// A configuration that vLLM would not start with leaves a port that is free for
-// the next one.
+// If vLLM would not start with a configuration, the port is free for the next one.
 func TestARefusedRestart(t *testing.T) {
 	h := startReal(t, "Qwen/Qwen3-8B --sim-gpu L4 --max-model-len 2048")
 	if err := h.Restart(parseArgs(t, "meta-llama/Llama-3.1-70B-Instruct --sim-gpu L4 --max-model-len 2048")); err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
-// epoch is when the test servers' processes start on the wall.
+// epoch is the wall time at which the processes of the test servers start.
 var epoch = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 // parsed is an 8B model on one A100, with the arguments added to it.

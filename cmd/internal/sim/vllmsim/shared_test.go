@@ -97,7 +97,7 @@ func TestFamiliesOfTheReleases(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Features that are not simulated, and what needs LoRA or an option.
+	// Features that are not simulated, and families that need LoRA or an option.
 	unsimulated := regexp.MustCompile(`^vllm:(spec_decode|nixl|hf3fs|kv_block|kv_offload|hisparse|mooncake)_|^vllm:(lora_requests_info|corrupted_requests|num_requests_kv_fetch_by_stage|watermark_requests)$`)
 	tests := []struct {
 		dialect, patch string
@@ -134,7 +134,7 @@ func TestFamiliesOfTheReleases(t *testing.T) {
 					ours[m[1]] = m[2]
 				}
 			}
-			// The list is of the families that the metrics' logger names; this one is built of words.
+			// The list has the families that the metrics' logger names literally; it builds this name from words.
 			delete(ours, "vllm:cache_config_info")
 			var missing, extra []string
 			for wire, kind := range listed {

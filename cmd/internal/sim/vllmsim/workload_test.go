@@ -57,7 +57,7 @@ func TestSharedPrefix(t *testing.T) {
 	}
 }
 
-// TestYoungServerIsSlow: the first steps of a server take longer.
+// TestYoungServerIsSlow checks that the first steps of a server take longer.
 func TestYoungServerIsSlow(t *testing.T) {
 	v := start(t, parsed(t))
 	call := Call{Prompt: prompt(100, 1), MaxTokens: 10, IgnoreEOS: true}

@@ -69,8 +69,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// TestMemory holds an engine of 30,000 blocks, all of them in use, to a tenth of the
-// 100 MB that a simulator may take.
+// TestMemory limits an engine of 30,000 blocks, all in use, to a tenth of the 100 MB that a simulator may take.
 func TestMemory(t *testing.T) {
 	heap := func() uint64 {
 		runtime.GC()

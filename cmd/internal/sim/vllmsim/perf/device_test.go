@@ -30,7 +30,7 @@ func TestConstantsRefuseTypos(t *testing.T) {
 	}
 }
 
-// TestEveryConstantActs changes each in turn: none may be accepted and ignored.
+// TestEveryConstantActs changes each constant in turn: none may be accepted and ignored.
 func TestEveryConstantActs(t *testing.T) {
 	const argv = "Qwen/Qwen3-30B-A3B --sim-gpu H100-SXM5-80GB -tp 2"
 	base, _ := machine(t, argv)

@@ -10,8 +10,8 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
-// FuzzDeviceFile: whatever a device file describes, a machine that starts has
-// finite steps, and a meter that moves forward.
+// FuzzDeviceFile checks that for any device file a machine that starts has finite steps, and a meter that moves
+// forward.
 func FuzzDeviceFile(f *testing.F) {
 
 	f.Add([]byte("constants: {step_seconds: 10, noise: 0.2, gemm_mfu: 0.001}"))

@@ -159,8 +159,8 @@ func within(t *testing.T, what string, got, want, by float64) {
 	}
 }
 
-// TestThroughputFollowsThePool has the shape that real servers show: a larger
-// pool serves more until it holds everyone, and preemptions end there.
+// TestThroughputFollowsThePool checks the shape that real servers show: a larger pool serves more until it holds all
+// requests, and preemptions end there.
 func TestThroughputFollowsThePool(t *testing.T) {
 	pools := []int{600, 1200, 2400, 26312}
 	var results []result

@@ -77,7 +77,7 @@ func TestMeterIdle(t *testing.T) {
 	if r.Util != 0 || r.PowerW > 0.2*r.LimitW || r.Throttle != catalog.Idle || r.SMClockMHz >= 1000 {
 		t.Errorf("an idle GPU reads %+v", r)
 	}
-	// The pool is taken at the start, whatever runs.
+	// The pool is allocated at the start, whatever runs.
 	if used := r.VRAM / r.VRAMTotal; math.Abs(used-s.GPUMemoryUtilization) > 0.02 {
 		t.Errorf("%.3f of the memory is used at a utilization of %v", used, s.GPUMemoryUtilization)
 	}
@@ -128,8 +128,8 @@ func TestMeterWithinALongStep(t *testing.T) {
 	}
 }
 
-// TestMeterToldLate checks that a step that is recorded at its end, after readings, loses no busy time.
-func TestMeterToldLate(t *testing.T) {
+// TestMeterRecordsLateSteps checks that a step that is recorded at its end, after readings, loses no busy time.
+func TestMeterRecordsLateSteps(t *testing.T) {
 	m, _ := machine(t, meteredServer)
 	z, _ := m.Size()
 	b := batch(64, 1000)

@@ -32,8 +32,8 @@ func TestRefusalsToStart(t *testing.T) {
 	}
 }
 
-// TestNamedLengthStarts takes the length that a refusal names: it has to start,
-// and one block more must not.
+// TestNamedLengthStarts tries the length that a refusal names: the server must start with it, and must not with one
+// block more.
 func TestNamedLengthStarts(t *testing.T) {
 	const argv = "Qwen/Qwen3-32B --sim-gpu H100-SXM5-80GB --gpu-memory-utilization 0.9 --max-num-seqs 256 --max-num-batched-tokens 8192 --max-model-len "
 	m, _ := machine(t, argv+"40960")

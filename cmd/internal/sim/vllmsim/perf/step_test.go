@@ -121,7 +121,7 @@ var machines = []string{
 	"facebook/opt-125m --sim-gpu T4 --dtype half --enforce-eager",
 }
 
-// TestMoreWorkIsNeverFaster grows random batches by one thing at a time.
+// TestMoreWorkIsNeverFaster makes random batches larger, one property at a time.
 func TestMoreWorkIsNeverFaster(t *testing.T) {
 	for _, argv := range machines {
 		m, _ := machine(t, argv)
@@ -208,8 +208,7 @@ func TestEmptyStep(t *testing.T) {
 	}
 }
 
-// TestPowerLimit halves the power: what computing binds gets slower, reading does
-// not.
+// TestPowerLimit halves the power: compute-bound steps get slower, memory-bound ones do not.
 func TestPowerLimit(t *testing.T) {
 	const argv = "meta-llama/Llama-3.1-8B-Instruct --sim-gpu H100-SXM5-80GB"
 	free, _ := machine(t, argv)

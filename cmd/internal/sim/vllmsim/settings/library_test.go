@@ -13,7 +13,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// TestLibraryIsWellFormed checks what a reader of the files relies on.
+// TestLibraryIsWellFormed checks the properties that readers of the files rely on.
 func TestLibraryIsWellFormed(t *testing.T) {
 	all, err := All()
 	if err != nil {
@@ -111,7 +111,7 @@ on:
     remedy: {set: {max-num-seqs: 32}}
 `
 
-// TestParse: a pair says only what differs.
+// TestParseScenario checks that a pair contains only the differences from its case.
 func TestParseScenario(t *testing.T) {
 	list, err := ParseScenario("f.yaml", []byte(valid))
 	if err != nil || len(list) != 2 {
@@ -133,7 +133,7 @@ func TestParseScenario(t *testing.T) {
 	}
 }
 
-// TestTypos: each is one line with the file and the line.
+// TestTypos checks that each error is one line with the file and the line.
 func TestTypos(t *testing.T) {
 	for _, tt := range []struct{ old, new, want string }{
 		{"prompt: lognormal", "promt: lognormal", `f.yaml: yaml: unmarshal errors: line 5: field promt not found`},
