@@ -40,7 +40,7 @@ func program(t *testing.T) string {
 	return path
 }
 
-func TestWhatATuneIsToldIsUnderstood(t *testing.T) {
+func TestFlagsOfTuneAreParsed(t *testing.T) {
 	hook := program(t)
 	for _, c := range []struct {
 		name string

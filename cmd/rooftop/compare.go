@@ -27,7 +27,7 @@ type pastSource struct {
 	past  fleetscan.Scraped
 }
 
-// check validates the flags. Those about what cannot be read are for Prometheus alone: a recording has its own.
+// check validates the flags. Flags for facts that cannot be read need Prometheus: a recording has its own facts.
 func (s *pastSource) check() (err error) {
 	if s.past.Prometheus != "" {
 		if err := s.given.Check(); err != nil {

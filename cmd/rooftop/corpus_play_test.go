@@ -169,7 +169,7 @@ var varying = []struct {
 	{regexp.MustCompile(`"(commit|date|modified|go|platform|nvml|ebpf)": ("[^"]*"|true|false|null)`), `"$1": BUILD`},
 }
 
-// normalized returns what was collected, without what differs between runs.
+// normalized returns the collected output without the parts that differ between runs.
 func (p *player) normalized() string {
 	s := p.out.String()
 	if real, err := filepath.EvalSymlinks(p.dir); err == nil {

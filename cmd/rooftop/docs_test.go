@@ -28,7 +28,7 @@ type CodeBlock struct {
 
 var fence = regexp.MustCompile("^```(?:(text)|(sh)(?: not run: (.+))?)$")
 
-// CodeBlocks returns the blocks of the documentation, and what is wrong with its fences.
+// CodeBlocks returns the blocks of the documentation, and the errors in its fences.
 func CodeBlocks(t *testing.T) []CodeBlock {
 	t.Helper()
 	var list []CodeBlock

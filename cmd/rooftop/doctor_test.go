@@ -39,9 +39,9 @@ func TestTraceIsJudgedByItself(t *testing.T) {
 	}
 }
 
-// TestNoServerIsNoFault checks that a machine without a requested server has no fault, and that a
+// TestNoServerIsNotAFault checks that a machine without a requested server has no fault, and that a
 // requested server which does not respond is one.
-func TestNoServerIsNoFault(t *testing.T) {
+func TestNoServerIsNotAFault(t *testing.T) {
 	why := errors.New("unreachable: connection refused")
 	if p, c := unserved(why, false, ""); p.Can || c.State != tuning.CheckAbsent || !strings.Contains(p.Found, "No inference server was found") {
 		t.Errorf("none was named: %+v %+v", p, c)

@@ -366,7 +366,7 @@ func (r *interrupted) said() string {
 }
 
 // run interrupts rooftop some time after it began, or after it began with its first change, and
-// judges what is left.
+// judges the result.
 func (r *interrupted) run(after time.Duration, changing bool) {
 	r.t.Helper()
 	seconds := after

@@ -26,7 +26,7 @@ import (
 // Deadlines for texts on a screen, which only a hang reaches: the texts appear within moments, or after some windows.
 const (
 	soon   = 3 * time.Minute // a key's effect, a first frame, an end
-	aWhile = 5 * time.Minute // what takes some windows of measuring
+	aWhile = 5 * time.Minute // for some windows of measuring
 )
 
 // named returns rooftop under its own name, by which a simulated server is distinguished from other processes. It is

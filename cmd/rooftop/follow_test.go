@@ -193,7 +193,7 @@ func TestTheEndIsInOrder(t *testing.T) {
 	}
 }
 
-func TestASessionIsToldWhyItEnds(t *testing.T) {
+func TestASessionKnowsWhyItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{diary: &diary{}}
 		f := &following{session: s, view: &scriptedView{diary: s.diary, leaves: time.Second}, stderr: &bytes.Buffer{}}

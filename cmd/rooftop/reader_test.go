@@ -12,7 +12,7 @@ import (
 
 // If the reader of stdout has gone, as in `rooftop … | head -1`, a command ends without further
 // output.
-func TestNobodyReads(t *testing.T) {
+func TestNoReader(t *testing.T) {
 	for name, args := range map[string][]string{
 		"a page":   {"catalog", "list"},
 		"a table":  {"demo", "--list"},

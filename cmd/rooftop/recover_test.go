@@ -36,7 +36,7 @@ func TestRecoverSaysAsksAndEnds(t *testing.T) {
 		args    []string
 		want    string // on either stream
 		code    cli.ExitCode
-		after   string // what a second call says
+		after   string // in the output of a second call
 	}{
 		"nothing":            {nil, nil, "Nothing is left to restore", cli.ExitDone, "Nothing is left"},
 		"no one to ask":      {settled, nil, "'rooftop recover --yes' does it", cli.ExitRecommendation, "to do"},

@@ -94,7 +94,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Bytes returns what was written.
+// Bytes returns the written bytes.
 func (w *watched) Bytes() []byte { return w.held.Bytes() }
 
 // printed is the output of a command.

@@ -79,7 +79,7 @@ func simSettings(w *cli.World, args []string) (*settings.Settings, error) {
 	return s, nil
 }
 
-// describe prints what is simulated, before the server is up.
+// describe prints a description of the simulation before the server is up.
 func describe(w *cli.World, host *vllmsim.Host) {
 	s, pool := host.Settings(), host.Sizing()
 	fmt.Fprintf(w.Stderr, "SIMULATED vLLM %s: no model is loaded and no GPU computes; times come from a model of the hardware\n", s.Release)

@@ -151,7 +151,7 @@ func TestLinksAreFollowed(t *testing.T) {
 }
 
 // A pipe has readers, and no bytes to keep.
-func TestWhatIsNoFileIsWrittenTo(t *testing.T) {
+func TestStreamsAreWrittenTo(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	must(t, syscall.Mkfifo(pipe, 0o600))
 	var read sync.WaitGroup

@@ -97,7 +97,7 @@ func (o *Owner) has(file fs.FileInfo) bool {
 }
 
 // OwnDir returns an error if a directory, or a link to it, belongs to another user than this process's and
-// root: they could lead what is written there to a file of their choice. For root, with the HOME of a user,
+// root: they could redirect what is written there to a file of their choice. For root, with the HOME of a user,
 // the same holds for every directory above it, which others must not write to either; the directory need
 // not exist.
 func OwnDir(dir string) error { return ownDir(filepath.Clean(dir), maxLinks) }

@@ -184,7 +184,7 @@ func TestAChoiceEndsWithASignal(t *testing.T) {
 	}
 }
 
-func TestAnAttachThatIsCutShortIsNoSuccess(t *testing.T) {
+func TestAnAttachThatIsCutShortFails(t *testing.T) {
 	var ok atomic.Int32
 	ok.Store(http.StatusOK)
 	s := metricsServer(t, &ok)

@@ -294,13 +294,13 @@ func (o *Options) Within() time.Duration { return 2*o.start + stopWithin }
 // revert may be tried again before the server is stopped and after.
 func (o *Options) longest() time.Duration { return 2 * (o.Within() + apply.RestoreWithin) }
 
-// LeavesText explains, at a second signal, what a further one leaves. doing is what is under way.
+// LeavesText explains, at a second signal, what a further one leaves. doing describes the work under way.
 func LeavesText(doing string) string {
 	return doing + "; a third signal, or kill -9, leaves the server as it is then, and 'rooftop recover' restores it"
 }
 
 // OnSignals returns a handler for [cli.OnSignals] while a server is restored: at the second signal it
-// says what the third one leaves, and at that one it ends the process. doing is what is under way.
+// says what the third one leaves, and at that one it ends the process. doing describes the work under way.
 func OnSignals(w *cli.World, doing string) func(n int, s syscall.Signal) {
 	return func(n int, s syscall.Signal) {
 		switch {

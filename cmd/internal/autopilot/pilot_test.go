@@ -90,7 +90,7 @@ func pilotOn(t *testing.T, h *handsNoted, state journal.State) (*Pilot, *diary) 
 
 var moreSlots = engine.Change{Flag: "--max-num-seqs", From: "4", To: "32"}
 
-func TestWhatIsKeptIsWrittenDownBeforeItIsTold(t *testing.T) {
+func TestAKeptChangeIsRecordedBeforeItIsReported(t *testing.T) {
 	h := &handsNoted{}
 	p, d := pilotOn(t, h, journal.State{})
 	tell := p.Follow(func(e loop.Event) { d.note("told " + string(e.Kind) + e.Text) })
@@ -283,7 +283,7 @@ func TestWhatARunThatEndsWaitsFor(t *testing.T) {
 	}
 }
 
-func TestASecondSignalIsToldWhatTheThirdLeaves(t *testing.T) {
+func TestASecondSignalSaysWhatTheThirdLeaves(t *testing.T) {
 	var stderr bytes.Buffer
 	on := OnSignals(&cli.World{Stderr: &stderr}, "restoring the server")
 	on(1, syscall.SIGTERM)

@@ -112,7 +112,7 @@ func (o *Outlet) drain() {
 	}
 }
 
-// next returns what is to be written next, nil after the last.
+// next returns the next bytes to write, nil after the last.
 func (o *Outlet) next() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()

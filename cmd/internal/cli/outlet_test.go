@@ -136,7 +136,7 @@ func TestAReaderThatGoesWhileItStalls(t *testing.T) {
 }
 
 // Output for which a reader that stalls leaves no room is refused as a whole, with an error that ends a run.
-func TestOutputThatNobodyReadsIsBounded(t *testing.T) {
+func TestUnreadOutputIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTap(true)
 		o := NewOutlet(p)

@@ -11,7 +11,7 @@ import (
 // other build.
 var released string
 
-// Build is what this program was built from.
+// Build describes the source and the platform of this program.
 type Build struct {
 	// Version is that of the release or of the module. Between releases it is a pseudo-version, which names
 	// the commit; "devel" if the checkout's history was not read, as in tests.
@@ -24,7 +24,7 @@ type Build struct {
 	Platform string `json:"platform"` // such as linux/amd64
 }
 
-// ThisBuild returns what this program was built from.
+// ThisBuild returns the build of this program.
 var ThisBuild = sync.OnceValue(func() Build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

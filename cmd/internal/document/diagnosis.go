@@ -203,14 +203,14 @@ func newRawWindow(w *engine.Window) *rawWindow {
 	}
 }
 
-// condition is what is wrong with a server.
+// condition describes what is wrong with a server.
 type condition struct {
 	State  engine.Illness `json:"state"`
 	Lasted stat.Opt       `json:"lasted_s"` // at least
 	Reason string         `json:"reason"`
 	// Doubt states why the server may be idle instead; with a doubt it is not unhealthy.
 	Doubt string `json:"doubt"`
-	// Action is what to do about it, "" if unknown.
+	// Action is the next step, "" if unknown.
 	Action string `json:"action"`
 }
 

@@ -75,8 +75,8 @@ func TestGapsOfGPUsStay(t *testing.T) {
 	}
 }
 
-// TestAnInterruptIsNoFailure checks that a Ctrl-C is not counted as a failure, unlike errors before it.
-func TestAnInterruptIsNoFailure(t *testing.T) {
+// TestAnInterruptIsNotAFailure checks that a Ctrl-C is not counted as a failure, unlike errors before it.
+func TestAnInterruptIsNotAFailure(t *testing.T) {
 	p := interruptedProbe()
 	page := probeText(t, p, render.Options{Width: 120})
 	for _, s := range []string{"64 of 128 chat requests", "interrupted by you after 0 of 128 requests, 1.50 s", "cut off 64 × such as: interrupted after the 62nd chunk"} {

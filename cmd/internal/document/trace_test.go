@@ -60,8 +60,8 @@ func traceJSON(t testing.TB, s *optrace.Summary) []byte {
 	return tracePages.json(t, s)
 }
 
-// TestSentencesAreNotGlued checks that pieces of evidence keep their ends.
-func TestRateOfAnswersIsTold(t *testing.T) {
+// TestRateOfAnswersIsReported checks that the rates in answers and in calls are both shown.
+func TestRateOfAnswersIsReported(t *testing.T) {
 	s := denseTrace()
 	for i := range s.Phases {
 		if p := &s.Phases[i]; p.Phase == "decode" {

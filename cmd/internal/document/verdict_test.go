@@ -160,7 +160,7 @@ func TestFallbacksAreMarked(t *testing.T) {
 	}
 }
 
-func TestALowerLimitIsNoMeasurement(t *testing.T) {
+func TestALowerLimitIsNotAMeasurement(t *testing.T) {
 	d := slots()
 	for i := range d.Measured {
 		if d.Measured[i].Name == "ttft_p99_s" {

@@ -210,7 +210,7 @@ const (
 )
 
 // polls returns the scrapes of a server as polls. A server that is no longer scraped at the end, such as one
-// whose target was removed, ends with a poll that failed: what it did before is not what it does now.
+// whose target was removed, ends with a poll that failed: its earlier state is not its present one.
 func polls(pages []prometheus.Page, r prometheus.Range) []session.Poll {
 	var out []session.Poll
 	add := func(at time.Duration, text, failed string) {

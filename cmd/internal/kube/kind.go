@@ -181,7 +181,7 @@ func (k *kind) changes(list []Operation) bool {
 	})
 }
 
-// current returns the pods that run what the object says.
+// current returns the pods that run the object's present settings.
 func (w *Workload) current(ctx context.Context) (map[types.UID]bool, error) {
 	o, err := w.Read(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// operated is an API server with an object of an operator and pods with arguments, by name. It notes what is asked
+// operated is an API server with an object of an operator and pods with arguments, by name. It records what is asked
 // of the pods, and applies nothing.
 type operated struct {
 	object  string
@@ -96,7 +96,7 @@ func TestPodsOfOperatorsAreCurrent(t *testing.T) {
 	}
 }
 
-// Without its last arguments an object says what its pods have too: only others can be those that it asks for.
+// Without its last arguments the old pods match the object too, but only other pods can be the ones that it asks for.
 func TestPodsBeforeAChangeAreNotAfterIt(t *testing.T) {
 	with := func(args string) string {
 		return `{"metadata":{"name":"chat"},"spec":{"predictor":{"model":{"args":` + args + `}}}}`

@@ -167,7 +167,7 @@ func TestTroubleOfPodsIsOneSentence(t *testing.T) {
 	}
 }
 
-func TestPodsOfNobodyEnd(t *testing.T) {
+func TestPodsWithoutOwnerEnd(t *testing.T) {
 	w := api{"/api/v1/namespaces/llm/pods/p-1/log": "ValueError: too few blocks\n"}.workload(t, "deployment/vllm")
 	for status, want := range map[string]string{
 		`{"phase":"Failed","containerStatuses":[{"name":"vllm","state":{"terminated":{"exitCode":1}}}]}`:          "ValueError: too few blocks (it ended with exit status 1)",

@@ -30,7 +30,7 @@ type Workload struct {
 	Name      string
 	Container string // that runs the server
 
-	// before has the pods that ran what the object said before its latest change. They do not run what it says now,
+	// before has the pods that ran the settings before the object's latest change. They do not run the present ones,
 	// although an operator that adds arguments may make it look so.
 	before map[types.UID]bool
 }
@@ -153,7 +153,7 @@ type Object struct {
 	single bool   // there is one, and no list of them
 }
 
-// Template is what the pods of an object are made from.
+// Template is the template from which the pods of an object are made.
 type Template struct {
 	Text json.RawMessage `json:"-"` // all of it, as the API server has it
 	Spec struct {
@@ -406,7 +406,7 @@ func (w *Workload) Verbs(ctx context.Context) ([]Verb, error) {
 	for _, verb := range []string{"create", "get", "update", "delete"} {
 		lease.Verb = verb
 		list = append(list, lease)
-		lease.Name = w.Lease("", "").Name() // what is created has no name yet
+		lease.Name = w.Lease("", "").Name() // a new object has no name yet
 	}
 	if w.kind.name == "servingruntime" {
 		list = append(list, Verb{Verb: "list", Group: kserve, Resource: "inferenceservices", For: "find the pods of a ServingRuntime"})

@@ -95,7 +95,7 @@ func TestAChangeThatFails(t *testing.T) {
 	})
 }
 
-// Without the flag nothing can be changed, and with it only what is harmless.
+// Without the flag nothing can be changed, and with it only harmless settings.
 func TestNothingElseCanBeChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, crowded)

@@ -27,7 +27,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// sides name what is compared.
+// sides names the two sides of a comparison.
 type sides struct {
 	Before string `json:"before" jsonschema:"the measurement before the change, such as m1"`
 	After  string `json:"after" jsonschema:"the measurement after the change, such as m2"`

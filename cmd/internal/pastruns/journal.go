@@ -60,7 +60,7 @@ func (r *journalled) add(j *journal.Record) {
 	case journal.Verdict:
 		r.judge(j)
 	case journal.Kept:
-		if c := r.last(); c.End == "" { // otherwise what was kept before is kept again
+		if c := r.last(); c.End == "" { // otherwise the previous configuration is kept again
 			c.End = string(loop.IterationKept)
 		}
 	case journal.Recover:

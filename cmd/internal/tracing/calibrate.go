@@ -25,7 +25,7 @@ const (
 	countGraphs = 3
 )
 
-// calibrationDetail is what is recorded to estimate costs: calls and graphs.
+// calibrationDetail is the detail that is recorded to estimate costs: calls and graphs.
 const calibrationDetail = optrace.LevelGraph &^ optrace.DetailBackend
 
 // countingDetail is recorded for a short time if graphs do not report their number of operators,
@@ -149,7 +149,7 @@ func (w *calibration) from() string {
 // quietCalibration is how long a calibration takes before a notice says what it waits for.
 const quietCalibration = time.Second
 
-// waits describes what the calibration waits for, and how long at most.
+// waits describes what the calibration waits for, and the longest wait.
 func (w *calibration) waits(most time.Duration) string {
 	switch {
 	case w.decoded > 0:

@@ -121,7 +121,7 @@ func TestTwoTracesToOneRecording(t *testing.T) {
 
 // A trace that is refused or records nothing leaves no file that blocks the next one, nor does one
 // that is killed before its first event.
-func TestTracesThatRecordNothingAreInNobodysWay(t *testing.T) {
+func TestTracesThatRecordNothingBlockNoOther(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run"+Suffix)
 	gone := newDecoder(time.Millisecond, 30)
 	gone.ended = true

@@ -8,7 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
-// state answers GET /sim/state: what is simulated.
+// state answers GET /sim/state with a description of the simulation.
 func (f *incarnation) state(w http.ResponseWriter, _ *http.Request) *refusal {
 	s := f.settings
 	return writeJSON(w, map[string]any{

@@ -130,7 +130,7 @@ func TestWholeAnswers(t *testing.T) {
 	}
 }
 
-// Flags of the front end that change what is answered.
+// Flags of the front end that change answers.
 func TestFrontEndFlags(t *testing.T) {
 	s := fakeSettings()
 	s.Argv = []string{"org/model", "--enable-prompt-tokens-details"}

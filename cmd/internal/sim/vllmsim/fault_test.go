@@ -163,7 +163,7 @@ func TestDie(t *testing.T) {
 	}
 }
 
-func TestResetCutsConnectionsAndGoesOn(t *testing.T) {
+func TestResetCutsConnectionsAndContinues(t *testing.T) {
 	v := start(t, parsed(t, "--sim-fault", "reset@5s+2s"))
 	h := v.Healthy()
 	all := streams(t, v)

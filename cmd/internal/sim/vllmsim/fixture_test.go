@@ -65,7 +65,7 @@ var unread = regexp.MustCompile(`^(# \w+ )?(python_|process_(virtual|resident|op
 var unreadLabel = regexp.MustCompile(`\b(_block_size_resolved|cache_hit_\w+|calculate_\w+|cpu_\w+|effective_\w+|enable_mamba_\w+|hash_block_size|is_attention_free|` +
 	`kv_(cache_dtype|cache_layout|cache_memory|offloading|sharing)\w*|mamba_\w+|prefix_\w+|replayssm_\w+|skip_\w+|swa_\w+|swap_space|use_\w+|user_\w+)="[^"]*",?`)
 
-// shape returns the lines of a page without the numbers of its samples and without what is unread.
+// shape returns the lines of a page without the numbers of its samples and without unread families and labels.
 func shape(body string) (lines []string) {
 	for l := range strings.Lines(body) {
 		l = strings.TrimSuffix(l, "\n")

@@ -1,4 +1,4 @@
-// Package settings is what a simulated server is started with. It parses vLLM's command line with the spellings,
+// Package settings has the settings of a simulated server. It parses vLLM's command line with the spellings,
 // the defaults by version and hardware, and the refusals of vLLM; reads the file that describes an accelerator
 // (--sim-perf-file); and holds the library of scenarios: a server with its flags and hardware, the load on it,
 // its faults, the correct diagnosis, a change that must help and one that must not.
