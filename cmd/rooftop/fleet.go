@@ -76,9 +76,9 @@ func (o *fleetOptions) check() error {
 	case len(sources) > 1:
 		return cli.Usagef("fleet: %s both name servers: give one of them", strings.Join(sources[:2], " and "))
 	case len(sources) == 0:
-		return cli.Usagef("fleet: give one of --prometheus URL, the Prometheus that scrapes the servers, --urls FILE and --kube [NAMESPACE/]deployment/NAME")
+		return cli.Usagef("fleet: give one of --prometheus URL (the Prometheus server that scrapes the servers), --urls FILE and --kube [NAMESPACE/]deployment/NAME")
 	case o.past.Prometheus != "" && o.Flags.Changed("duration"):
-		return cli.Usagef("--duration is the time to poll each server, which Prometheus has scraped: give --since")
+		return cli.Usagef("--duration is for servers that are polled; with --prometheus give --since")
 	case o.pause < leastPause:
 		return cli.Usagef("--pause %v is too short: at least %v", o.pause, leastPause)
 	case o.report != "" && pastruns.FormatOf(o.report) == "":

@@ -52,7 +52,7 @@ func monitored(what, slo string) (string, error) {
 		}
 		return text, nil
 	case "grafana":
-		return "", cli.Usagef("rules grafana prints one board: 'rooftop rules grafana NAME', of %s", strings.Join(exporter.Boards(), ", "))
+		return "", cli.Usagef("rules grafana prints one board: 'rooftop rules grafana NAME'; the boards are %s", strings.Join(exporter.Boards(), ", "))
 	case "servicemonitor", "podmonitor":
 		return exporter.Monitors(what), nil
 	}

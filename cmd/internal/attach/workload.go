@@ -165,7 +165,7 @@ func (a *Server) learnWorkload(ctx context.Context, in *facts.Inputs) {
 		a.learnNode(ctx, in, &pods[0])
 	}
 	if n := o.Replicas(); n > 1 {
-		a.Header.Notes = append(a.Header.Notes, fmt.Sprintf("%s has %d pods: the readings are of one of them", a.Workload, n))
+		a.Header.Notes = append(a.Header.Notes, fmt.Sprintf("%s has %d pods; the readings come from one of them", a.Workload, n))
 	}
 }
 

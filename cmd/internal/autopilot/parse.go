@@ -66,9 +66,9 @@ func unknownObjective(key string) error {
 	}
 	near := cli.Suggestion(key, names...)
 	if near == "" {
-		near = "; it is ttft, itl, tpot or e2e with _p50, _p90, _p95, _p99 or _mean"
+		near = "; use ttft, itl, tpot or e2e with _p50, _p90, _p95, _p99 or _mean"
 	}
-	return cli.Usagef("--slo: there is no %q%s", key, near)
+	return cli.Usagef("--slo: unknown objective %q%s", key, near)
 }
 
 // parseLimit parses the limit of an objective and returns seconds.

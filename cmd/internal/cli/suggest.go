@@ -59,7 +59,7 @@ func flagValueError(err error) error {
 	}
 	flag, text := invalid.GetFlag(), strconv.Quote(invalid.GetValue())
 	if choice, ok := flag.Value.(*choice); ok {
-		return fmt.Errorf("--%s is %s, not %s%s", flag.Name, choice.list(), text, Suggestion(invalid.GetValue(), choice.values...))
+		return fmt.Errorf("--%s must be %s, not %s%s", flag.Name, choice.list(), text, Suggestion(invalid.GetValue(), choice.values...))
 	}
 	if _, err := strconv.ParseFloat(invalid.GetValue(), 64); err == nil && flag.Value.Type() == "duration" {
 		return fmt.Errorf("--%s %s has no unit: write %ss or %sm", flag.Name, text, invalid.GetValue(), invalid.GetValue())

@@ -78,7 +78,7 @@ var burns = [...]struct {
 func objective(o *verdict.Objective) (string, error) {
 	budget := math.Round(1e4*(1-o.Quantile)) / 1e4
 	if o.Metric != verdict.MetricTTFT || o.Quantile == 0 || burns[0].rate*budget >= 1 {
-		return "", fmt.Errorf("%s: alerts are for ttft_p95 and ttft_p99: burn rates need a share of requests that is small", o.Name)
+		return "", fmt.Errorf("%s: alerts support only ttft_p95 and ttft_p99, because burn rates need a small share of slow requests", o.Name)
 	}
 	if at, exact := slices.BinarySearch(ttftBounds[:], o.Limit); !exact {
 		near := ttftBounds[max(0, at-1):min(at+1, len(ttftBounds))]
@@ -86,7 +86,7 @@ func objective(o *verdict.Objective) (string, error) {
 		for i, b := range near {
 			names[i] = duration(b)
 		}
-		return "", fmt.Errorf("%s=%s: vLLM counts first tokens at fixed times, next to it %s: give one of them", o.Name, duration(o.Limit), strings.Join(names, " and "))
+		return "", fmt.Errorf("%s=%s: vLLM counts first tokens only at fixed times (nearest: %s): give one of them", o.Name, duration(o.Limit), strings.Join(names, " and "))
 	}
 	le := strconv.FormatFloat(o.Limit, 'g', -1, 64)
 	if o.Limit == math.Trunc(o.Limit) {

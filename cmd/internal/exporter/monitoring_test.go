@@ -36,12 +36,12 @@ func TestObjective(t *testing.T) {
 		o    *verdict.Objective
 		says string
 	}{
-		{ttft(0.9, 1), "alerts are for ttft_p95 and ttft_p99"}, // 14.4 times 10 % is more than all
-		{ttft(0, 1), "alerts are for ttft_p95 and ttft_p99"},
-		{&verdict.Objective{Name: "itl_p99", Metric: verdict.MetricITL, Quantile: 0.99, Limit: 0.1}, "alerts are for ttft_p95 and ttft_p99"},
-		{ttft(0.95, 1.5), "next to it 1s and 2.5s"},
-		{ttft(0.95, 3600), "next to it 42m40s"},
-		{ttft(0.95, 0.0001), "next to it 1ms"},
+		{ttft(0.9, 1), "alerts support only ttft_p95 and ttft_p99"}, // 14.4 times 10 % is more than all
+		{ttft(0, 1), "alerts support only ttft_p95 and ttft_p99"},
+		{&verdict.Objective{Name: "itl_p99", Metric: verdict.MetricITL, Quantile: 0.99, Limit: 0.1}, "alerts support only ttft_p95 and ttft_p99"},
+		{ttft(0.95, 1.5), "nearest: 1s and 2.5s"},
+		{ttft(0.95, 3600), "nearest: 42m40s"},
+		{ttft(0.95, 0.0001), "nearest: 1ms"},
 	} {
 		if _, err := Rules(c.o); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s=%g: error %v, want %q", c.o.Name, c.o.Limit, err, c.says)

@@ -186,7 +186,7 @@ func (o *Scraped) examine(t prometheus.Target, pages []prometheus.Page, r promet
 	}
 	h := &a.Header
 	h.Started, h.Ceiling, h.Objectives, h.Target.URL = r.From.UTC(), given.Ceiling, given.Objectives, t.Name
-	h.GPUWhy = "Prometheus scraped the server, and of its GPUs at most name and number"
+	h.GPUWhy = "Prometheus scraped the server, and at most the name and number of its GPUs"
 	h.Inputs.NodeGPU, h.Inputs.NodeGPULabel, h.Inputs.PodGPUs = t.GPU, prometheus.GPULabel, t.GPUs
 	for _, p := range pages {
 		h.Target.Simulated = h.Target.Simulated || enginepage.Simulated(p.Text)

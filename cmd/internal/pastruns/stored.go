@@ -180,7 +180,7 @@ func (s *Stored) named(name string) (tuning.PastRun, error) {
 	case 0:
 		return tuning.PastRun{}, cli.Usagef("no run is called %q%s; 'rooftop history' lists them", name, s.nearest(name))
 	}
-	return tuning.PastRun{}, cli.Usagef("%q begins the names of %d runs: %s; add a letter or take its number from 'rooftop history'", name, len(found), someNames(found))
+	return tuning.PastRun{}, cli.Usagef("%q is a prefix of the names of %d runs: %s; add a letter or use the number in 'rooftop history'", name, len(found), someNames(found))
 }
 
 // someNames lists names, but only the first few if there are many.
