@@ -59,7 +59,7 @@ func TestWhatIsNotCheckedDoesNotLookWell(t *testing.T) {
 	server, check := unserved(errors.New("unreachable"), false, "")
 	trace := tuning.Purpose{ID: tracePurpose, Commands: traceCommands, Can: true}
 	for want, d := range map[string]tuning.Doctor{
-		"▲ not checked: " + serverCommands:       {Purposes: []tuning.Purpose{trace, server}, Checks: []tuning.Check{check}},
+		"▲ not checked: " + serverCommands: {Purposes: []tuning.Purpose{trace, server}, Checks: []tuning.Check{check}},
 		"● everything present can be read": {Purposes: []tuning.Purpose{trace}},
 	} {
 		var b strings.Builder

@@ -111,7 +111,7 @@ func (e *eventReader) field(line []byte) error {
 	return nil
 }
 
-// readLine returns the next line without its end. A last line without an end comes with io.EOF, and
+// readLine returns the next line without its end. An unterminated last line comes with io.EOF, and
 // a broken connection with its error.
 func (e *eventReader) readLine() ([]byte, error) {
 	e.line = e.line[:0]

@@ -97,7 +97,7 @@ func TestKeys(t *testing.T) {
 		{name: "deployments", keys: "g g", view: viewGroups, shows: "vllm-chat"},
 		{name: "models again", keys: "g g g", view: viewGroups, shows: "to change"},
 		{name: "a group and back", keys: "g enter esc", view: viewGroups},
-		{name: "a group and all the way back", keys: "g enter esc esc", under: list[0].Name},
+		{name: "a group and back to the list", keys: "g enter esc esc", under: list[0].Name},
 		{name: "nothing to go back to", keys: "esc", under: list[0].Name, says: "nothing to go back to"},
 		{name: "filter", keys: "/ g p u - 0 0 2 enter", under: "gpu-002:8000", shows: `1 of 40 servers match "gpu-002"`},
 		{name: "a page from a filtered list, and back", keys: "/ g p u - 0 0 2 enter enter esc", under: "gpu-002:8000", shows: `match "gpu-002"`},

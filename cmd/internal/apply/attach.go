@@ -118,7 +118,7 @@ func NewAttach(found *proc.Server, plan Plan) (*Attach, error) {
 		return nil, err
 	}
 	p := h.adopt(journal.Process{PID: launched.PID, Ticks: launched.Ticks, Boot: h.boot})
-	// Its session may contain other programs of whoever started it.
+	// Its session may contain other programs of the one who started it.
 	p.session, p.group = false, false
 	h.alive(p)
 	a := &Attach{owned: owned{host: h, mode: "attach", plan: plan, at: found.Addr, programs: programs(l), kept: l, runs: l, process: p, wary: true}}

@@ -27,7 +27,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// elsewhere is a server that somebody else started.
+// elsewhere is a server that someone else started.
 type elsewhere struct {
 	at      netip.AddrPort
 	process *process
@@ -243,9 +243,9 @@ func TestAttachChangesTheConfigFile(t *testing.T) {
 	if list, err := os.ReadDir(l.Cwd); err != nil || len(list) != 2 {
 		t.Errorf("%v, %v, want no more files than there were", list, err)
 	}
-	// Somebody else's edit is not overwritten.
+	// Someone else's edit is not overwritten.
 	must(t, os.WriteFile(real, []byte("max-num-seqs: 5\n"), 0o640))
-	if got := a.Apply(t.Context(), slots(4, 8)); !strings.Contains(got.Err, "somebody else changed") || !got.Back {
+	if got := a.Apply(t.Context(), slots(4, 8)); !strings.Contains(got.Err, "someone else changed") || !got.Back {
 		t.Errorf("answer %+v, want the edit respected", got)
 	}
 }

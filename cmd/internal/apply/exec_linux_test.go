@@ -156,7 +156,7 @@ func TestExecChangesAndGoesBack(t *testing.T) {
 	}
 	mustApply(t, e, back())
 	if third := stateOf(t, at); slotsOf(third) != "4" || !slices.Equal(third.Args, first.Args) {
-		t.Errorf("after the way back: %q, want %q", third.Args, first.Args)
+		t.Errorf("after the revert: %q, want %q", third.Args, first.Args)
 	}
 	want := []string{"begin 0", "started 0", "ready 0", "intent 1", "stopped 0", "started 1", "ready 1", "intent 0", "stopped 1", "started 0", "back 0"}
 	if diff := cmp.Diff(want, n.kinds()); diff != "" {
@@ -197,7 +197,7 @@ func TestExecPutsBackWhatDoesNotStart(t *testing.T) {
 				t.Errorf("answer %+v, want back and %q", got, c.want)
 			}
 			if after := stateOf(t, at); !slices.Equal(after.Args, before.Args) || after.PID == before.PID {
-				t.Errorf("afterwards %q as process %d, want %q anew", after.Args, after.PID, before.Args)
+				t.Errorf("afterwards %q as process %d, want %q again", after.Args, after.PID, before.Args)
 			}
 			want := []string{"begin 0", "started 0", "ready 0", "intent 1", "stopped 0", "started 1", "stopped 1", "started 0", "ready 0", "failed 0"}
 			if diff := cmp.Diff(want, n.kinds()); diff != "" {
@@ -301,7 +301,7 @@ func TestExecLetsAServerFinish(t *testing.T) {
 }
 
 // A server that told its engine to end, and then waits for connections that nobody
-// answers any more, is not waited for as long as one that finishes its requests.
+// no longer answers, is not waited for as long as one that finishes its requests.
 func TestAHollowServerIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)

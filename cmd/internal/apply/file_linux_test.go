@@ -24,7 +24,7 @@ func TestWhatWasStagedIsRenamed(t *testing.T) {
 		"other bytes":  {func(t *testing.T, temp string) { must(t, os.WriteFile(temp, []byte("other"), 0)) }, false},
 		"another mode": {func(t *testing.T, temp string) { must(t, os.Chmod(temp, 0o666)) }, false},
 		"another time": {func(t *testing.T, temp string) { must(t, os.Chtimes(temp, old.Add(1), old.Add(1))) }, false},
-		"somebody else": {func(t *testing.T, temp string) {
+		"someone else": {func(t *testing.T, temp string) {
 			must(t, os.Rename(temp, temp+"2"))
 			must(t, os.Symlink(temp+"2", temp))
 		}, false},
@@ -88,7 +88,7 @@ func TestAConfigFileThatCannotBeWrittenStopsNoServer(t *testing.T) {
 // it is put back after a start that failed.
 func TestAnEditDuringAStartIsKept(t *testing.T) {
 	t.Parallel()
-	const edit = "max-num-seqs: 5 # of somebody else\n"
+	const edit = "max-num-seqs: 5 # of someone else\n"
 	for step, to := range map[string]int{"stopping ": 8, "putting the server back: ": slotsRefused} {
 		a, n, at, path := configured(t)
 		edited := false
@@ -113,9 +113,9 @@ func TestARevertCopiesAnEdit(t *testing.T) {
 	t.Parallel()
 	a, n, at, path := configured(t)
 	mustApply(t, a, slots(4, 8))
-	const edit = "max-num-seqs: 5 # of somebody else\n"
+	const edit = "max-num-seqs: 5 # of someone else\n"
 	must(t, os.WriteFile(path, []byte(edit), 0o644))
-	if got := a.Apply(t.Context(), slots(4, 16)); !strings.Contains(got.Err, "somebody else changed") {
+	if got := a.Apply(t.Context(), slots(4, 16)); !strings.Contains(got.Err, "someone else changed") {
 		t.Errorf("a change: %+v, want it refused", got)
 	}
 	mustApply(t, a, back())
@@ -126,7 +126,7 @@ func TestARevertCopiesAnEdit(t *testing.T) {
 	said(t, a.Notes(), "a copy of it is "+copied)
 }
 
-// TestARevertKeepsTheModeOfAConfigFile that somebody closed to others while a change was on trial.
+// TestARevertKeepsTheModeOfAConfigFile that someone closed to others while a change was on trial.
 func TestARevertKeepsTheModeOfAConfigFile(t *testing.T) {
 	t.Parallel()
 	a, _, at, path := configured(t)
@@ -178,7 +178,7 @@ func TestWhatWasStagedIsRemovedHoweverARunIsPutRight(t *testing.T) {
 	repair := func(t *testing.T, s *site) { must(t, s.repaired(t, s.survey(t))) }
 	for name, do := range map[string]func(t *testing.T, s *site){
 		"before the intent": repair,
-		"somebody else's file": func(t *testing.T, s *site) {
+		"someone else's file": func(t *testing.T, s *site) {
 			must(t, os.WriteFile(s.config, []byte("max-num-seqs: 99\n"), 0o640))
 			repair(t, s)
 		},

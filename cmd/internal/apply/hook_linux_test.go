@@ -53,7 +53,7 @@ func told(t *testing.T, path string) []manager.Change {
 	text, err := os.ReadFile(path)
 	must(t, err)
 	if strings.Contains(string(text), "sk-abc") {
-		t.Errorf("the program was told a secret: %s", text)
+		t.Errorf("the program got a secret: %s", text)
 	}
 	var list []manager.Change
 	for line := range strings.Lines(string(text)) {
@@ -84,13 +84,13 @@ echo "unexpected"; exit 1
 	if len(list) != 3 {
 		t.Fatalf("%d calls, want 3", len(list))
 	}
-	// The way back of the first change is folded into the second.
+	// The revert of the first change is folded into the second.
 	want := []engine.Change{{Flag: "--enable-prefix-caching", From: "off", To: "on"}, {Flag: "--max-num-seqs", From: "8", To: "4"}}
 	if diff := cmp.Diff(want, list[1].Changes); diff != "" {
 		t.Errorf("second change (-want +got):\n%s", diff)
 	}
 	if !list[2].Revert || list[2].Command.After != "vllm serve m --max-num-seqs 4 --no-enable-prefix-caching --api-key [redacted]" {
-		t.Errorf("way back %+v", list[2])
+		t.Errorf("revert %+v", list[2])
 	}
 	kinds := []string{"begin 0", "intent", "ready", "intent", "ready", "intent", "back 0"}
 	if diff := cmp.Diff(kinds, n.kinds()); diff != "" {
@@ -164,7 +164,7 @@ func TestHookFails(t *testing.T) {
 		{"exit 1", `[ "$ROOFTOP_REVERT" = 1 ] || { echo "ValueError: no such deployment"; exit 1; }`, 2, true,
 			"it ended with exit status 1: ValueError: no such deployment; the server runs as before"},
 		{"nothing touched", `exit 64`, 1, true, "exit status 64; nothing was touched"},
-		{"the way back fails too", `exit 3`, 2, false, "and it could not be reverted"},
+		{"the revert fails too", `exit 3`, 2, false, "and it could not be reverted"},
 		{"too long", `[ "$ROOFTOP_REVERT" = 1 ] || sleep 1000`, -1, true, "it did not end within 500ms"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestHookFails(t *testing.T) {
 				t.Fatalf("%d calls, want %d", len(list), c.calls)
 			}
 			if last := list[len(list)-1]; c.calls != 1 && (!last.Revert || last.Changes[0] != engine.Change{Flag: "--max-num-seqs", From: "8", To: "4"}) {
-				t.Errorf("the way back was told as %+v", last)
+				t.Errorf("the revert was reported as %+v", last)
 			}
 			if s := journal.Reduce(n.records); s.Settled() != c.back {
 				t.Errorf("the journal says settled %v, want %v: %v", s.Settled(), c.back, n.kinds())
@@ -248,8 +248,8 @@ func TestHookStartsOnceMore(t *testing.T) {
 	}
 }
 
-// Where the launch cannot be read, a way back leads to what was kept, and not to what
-// a person said when the run began: that of the run, and that of recover.
+// Where the launch cannot be read, a revert leads to what was kept, and not to what
+// the user said when the run began: that of the run, and that of recover.
 func TestHookGoesBackToWhatItKept(t *testing.T) {
 	t.Parallel()
 	h, n, calls := hooked(t, `[ "$ROOFTOP_CHANGE_TO" != 1024 ] || exit 1`)

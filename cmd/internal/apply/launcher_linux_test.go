@@ -356,7 +356,7 @@ func TestStopWaitsForAllThreads(t *testing.T) {
 	if err := h.stop(p, netip.AddrPort{}, testGrace); err != nil || h.over(p) == "" {
 		t.Errorf("stop: %v, ended %q", err, h.over(p))
 	}
-	if diff := cmp.Diff("it was killed (signal 9; unless somebody did it, the machine ran out of memory)", h.over(p)); diff != "" {
+	if diff := cmp.Diff("it was killed (signal 9; unless someone did it, the machine ran out of memory)", h.over(p)); diff != "" {
 		t.Error(diff)
 	}
 }

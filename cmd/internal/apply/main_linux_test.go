@@ -87,7 +87,7 @@ const (
 // crash is the signal at which a fake server crashes.
 const crash = syscall.SIGUSR1
 
-// fakeState is what a fake server tells of itself.
+// fakeState is what a fake server says about itself.
 type fakeState struct {
 	PID    int
 	Args   []string
@@ -130,7 +130,7 @@ func fakeServer() {
 		fmt.Println("vllm serve: error: unrecognized arguments: --no-such-flag")
 		os.Exit(2)
 	case slotsSilent:
-		if to := os.Getenv("FAKE_LEADS"); to != "" { // whoever restores its config file
+		if to := os.Getenv("FAKE_LEADS"); to != "" { // the process that restores its config file
 			_ = os.Remove(c.ConfigPath())
 			_ = os.Symlink(to, c.ConfigPath())
 		}
@@ -322,7 +322,7 @@ func stateOf(t *testing.T, at netip.AddrPort) fakeState {
 	return s
 }
 
-// gone reports whether a process ended, whether or not somebody reaps it.
+// gone reports whether a process ended, whether or not someone reaps it.
 func gone(pid int) bool {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

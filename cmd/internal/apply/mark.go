@@ -18,7 +18,7 @@ import (
 // is a mark, as JSON.
 const markVariable = "ROOFTOP_TRIAL"
 
-// mark says what a process is of whose journal was lost. It has no secrets.
+// mark describes a process whose journal was lost. It has no secrets.
 type mark struct {
 	Dir     string          `json:"dir"`     // of the journal
 	By      journal.Process `json:"by"`      // rooftop

@@ -164,7 +164,7 @@ func (s *owned) check(ctx context.Context, target *launcher.Launch) error {
 			return err
 		}
 		if !same && target != s.kept { // a revert copies it first
-			return fmt.Errorf("somebody else changed %s after rooftop read it, so rooftop leaves it alone", current.Files[i].Path)
+			return fmt.Errorf("someone else changed %s after rooftop read it, so rooftop leaves it alone", current.Files[i].Path)
 		}
 	}
 	if target != s.kept {
@@ -303,7 +303,7 @@ func (s *owned) up(ctx context.Context, l *launcher.Launch, name string, changes
 	for i := range l.Files {
 		f := &l.Files[i]
 		if err := s.keepEdit(f); err != nil {
-			return fmt.Errorf("copy %s, which somebody else changed: %w", f.Path, err)
+			return fmt.Errorf("copy %s, which someone else changed: %w", f.Path, err)
 		}
 		if err := f.Replace(); err != nil {
 			return fmt.Errorf("write %s: %w", f.Path, err)
@@ -325,17 +325,17 @@ func (s *owned) up(ctx context.Context, l *launcher.Launch, name string, changes
 	return nil
 }
 
-// keepEdit copies a file that somebody else changed since it was checked, before it is replaced.
+// keepEdit copies a file that someone else changed since it was checked, before it is replaced.
 func (s *owned) keepEdit(f *launcher.File) error {
 	have, err := f.Read()
 	written := func(l *launcher.Launch) bool { return l != nil && slices.Equal(l.ConfigText(), have.Data) }
 	if err != nil || f.Fixed || slices.Equal(f.Data, have.Data) || written(s.kept) || written(s.runs) {
 		return nil //nolint:nilerr // it cannot be copied, and is replaced where that is possible
 	}
-	s.plan.report(fmt.Sprintf("copying %s, because somebody else changed it", f.Path))
+	s.plan.report(fmt.Sprintf("copying %s, because someone else changed it", f.Path))
 	copied, err := s.plan.Journal.KeepFound(f)
 	if copied != "" {
-		s.notes = append(s.notes, fmt.Sprintf("somebody else changed %s during the run; a copy of it is %s", f.Path, copied))
+		s.notes = append(s.notes, fmt.Sprintf("someone else changed %s during the run; a copy of it is %s", f.Path, copied))
 	}
 	return err
 }

@@ -354,7 +354,7 @@ func ending(s *os.ProcessState) string {
 	status, ok := s.Sys().(syscall.WaitStatus)
 	switch {
 	case ok && status.Signaled() && status.Signal() == syscall.SIGKILL:
-		return "it was killed (signal 9; unless somebody did it, the machine ran out of memory)"
+		return "it was killed (signal 9; unless someone did it, the machine ran out of memory)"
 	case ok && status.Signaled():
 		return fmt.Sprintf("it was ended by signal %d (%s)", int(status.Signal()), status.Signal())
 	case s.ExitCode() == 0:

@@ -68,7 +68,7 @@ func variables(c *manager.Change) []string {
 type userProgram struct {
 	launch *launcher.Launch
 	dir    string        // of its log
-	fresh  bool          // its log begins anew with the next call
+	fresh  bool          // its log begins again with the next call
 	within time.Duration // for a call
 	grace  time.Duration // from SIGTERM to SIGKILL
 }

@@ -124,7 +124,7 @@ func (s *owned) restore() error {
 	journalled := s.plan.Journal
 	s.plan.Journal = persistent{journalled}
 	defer func() { s.plan.Journal = journalled }()
-	// Whoever canceled the change still wants the server back.
+	// The one who canceled the change still wants the server back.
 	ctx := context.Background()
 	return s.persevere(ctx, func() error {
 		err := s.startKept(ctx)

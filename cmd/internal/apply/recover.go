@@ -273,7 +273,7 @@ func (l *Left) adopted(h *host, p journal.Running) *process {
 		// Its session ID is known even if the leader is gone.
 		a.session, a.group = true, true
 	} else if !p.Ours {
-		// Its session may contain other programs of whoever started it.
+		// Its session may contain other programs of the one who started it.
 		a.session, a.group = false, false
 	}
 	return a
@@ -357,13 +357,13 @@ func (l *Left) planFile(f *launcher.File) {
 	case how == fileTrial:
 		l.step("restore %s byte for byte", f.Path)
 	case how == fileForeign && l.restoresFiles():
-		l.step("move %s to %s, because somebody changed it since, and restore it byte for byte", f.Path, l.Dir)
+		l.step("move %s to %s, because someone changed it since, and restore it byte for byte", f.Path, l.Dir)
 	case how == fileForeign:
-		l.step("leave %s as it is: somebody changed it since", f.Path)
+		l.step("leave %s as it is: someone changed it since", f.Path)
 	}
 }
 
-// restoresFiles reports whether files are restored even if somebody changed them.
+// restoresFiles reports whether files are restored even if someone changed them.
 func (l *Left) restoresFiles() bool { return l.Remedy == PutBack || l.Remedy == AwaitKept }
 
 // fileState is the state of a configuration file.
@@ -372,7 +372,7 @@ type fileState int
 const (
 	fileKept    fileState = iota // as in the kept launch
 	fileTrial                    // written by this run, or missing
-	fileForeign                  // changed by somebody else
+	fileForeign                  // changed by someone else
 )
 
 func (l *Left) judgeFile(f *launcher.File) (fileState, error) {

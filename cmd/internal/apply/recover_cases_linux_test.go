@@ -187,7 +187,7 @@ func TestServerThatRunCouldNotTouchIsLeft(t *testing.T) {
 	s.clean(t, "after the repair")
 }
 
-// Somebody has started a server by hand since: it is theirs.
+// Someone has started a server by hand since: it is theirs.
 func TestServerOfSomebodyElseIsLeft(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "attach", 1)
@@ -202,7 +202,7 @@ func TestServerOfSomebodyElseIsLeft(t *testing.T) {
 		t.Fatalf("remedy %q, found %q", l.Remedy, l.Found)
 	}
 	said(t, l.Found, fmt.Sprintf("process %d, which this run did not start", s.server.Process.Pid))
-	said(t, l.Steps, "somebody changed it since")
+	said(t, l.Steps, "someone changed it since")
 	must(t, s.repaired(t, l))
 	if gone(s.server.Process.Pid) {
 		t.Error("it was stopped")
@@ -255,7 +255,7 @@ func TestPortOfAnotherIsSaid(t *testing.T) {
 	defer listener.Close()
 	var changed *ChangedError
 	if err := s.repaired(t, l); !errors.As(err, &changed) {
-		t.Errorf("somebody took the port since: %v", err)
+		t.Errorf("someone took the port since: %v", err)
 	}
 }
 
@@ -332,11 +332,11 @@ func (s *site) programCutOff(t *testing.T, program string, records ...journal.Re
 	must(t, store.Release())
 }
 
-// A program that makes changes is called with the way back: all that may be in place,
+// A program that makes changes is called with the revert: all that may be in place,
 // once what still runs of it has ended.
 func TestProgramTakesBackWhatWasCutOff(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "attach", 0) // somebody has to answer
+	s := newSite(t, "attach", 0) // someone has to answer
 	dir := t.TempDir()
 	program := filepath.Join(dir, "deploy")
 	must(t, os.WriteFile(program, []byte("#!/bin/sh\ncat > "+dir+"/got\necho \"$ROOFTOP_REVERT\" > "+dir+"/revert\n"), 0o755))
@@ -441,7 +441,7 @@ func TestTidy(t *testing.T) {
 	_, err = s.Keep(&launcher.Launch{Argv: []string{"a"}, Env: []string{"SECRET=1"}})
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(s.Dir(), "x"+".tmp"), nil, 0o600))
-	must(t, serverdir.Tidy(root)) // somebody is on it
+	must(t, serverdir.Tidy(root)) // someone is on it
 	if got := len(names(t, s.Dir())); got != 7 {
 		t.Errorf("%v, want the journal, the lock, the identity, the launch, the room, what is half written, and that no run was begun", names(t, s.Dir()))
 	}

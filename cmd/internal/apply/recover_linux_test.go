@@ -27,7 +27,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
 
-// errand is what a tuner that is going to be killed is told, as JSON in a variable.
+// errand is the task of a tuner that is going to be killed, as JSON in a variable.
 type errand struct {
 	Root, Mode string
 	Argv       []string // of the server
@@ -47,7 +47,7 @@ func (e *errand) ready() Readiness {
 	return Readiness{URL: "http://" + e.At.String(), Within: hang, Answer: hang}
 }
 
-// TestTunerProcess is the process that tests kill: the test program started anew.
+// TestTunerProcess is the process that tests kill: the test program, started again.
 func TestTunerProcess(t *testing.T) {
 	text := os.Getenv(errandVariable)
 	if text == "" {
@@ -112,7 +112,7 @@ func (e *errand) tune(ctx context.Context) error {
 		case rng.IntN(2) == 0:
 			a.Revert = true
 			if got := hands.Apply(ctx, a); got.Err != "" {
-				return fmt.Errorf("way back %d: %s", n, got.Err)
+				return fmt.Errorf("revert %d: %s", n, got.Err)
 			}
 		}
 	}

@@ -193,7 +193,7 @@ func (r *Repair) applier(s *serverdir.Store, l *Left) (*owned, error) {
 	return o, nil
 }
 
-// Parameters of watching a server that may be shutting down. A server that was told to stop
+// Parameters of watching a server that may be shutting down. A server that was asked to stop
 // refuses connections well within steadyFor.
 const (
 	steadyFor  = 2 * time.Second
@@ -295,7 +295,7 @@ func (r *Repair) failed(s *serverdir.Store, o *owned, err error) error {
 	return errors.New(why)
 }
 
-// files restores the configuration files. A file that somebody changed since is saved
+// files restores the configuration files. A file that someone changed since is saved
 // first, or left unchanged if the server is left running.
 func (l *Left) files(s *serverdir.Store, o *owned) error {
 	for i := range l.kept.Files {
@@ -375,7 +375,7 @@ func (l *Left) stream(i int) *os.File {
 	}
 	by := l.kept.User()
 	if os.Geteuid() == 0 && by.UID == 0 && atomicfile.OwnDir(target) != nil {
-		return nil // somebody else may lead the name elsewhere
+		return nil // someone else may lead the name elsewhere
 	}
 	var f *os.File
 	_ = by.Do(func() (err error) {

@@ -157,7 +157,7 @@ func TestHookThatRestartsNothing(t *testing.T) {
 	h, n, calls := hooked(t, "trap - EXIT")
 	h.plan.Ready.Within = 500 * time.Millisecond
 	got := h.Apply(t.Context(), slots(4, 8))
-	// The way back need not restart what was never touched.
+	// The revert need not restart what was never touched.
 	want := "the change could not be made: the server was not restarted: it answers as before, 500ms after restart ended; the server runs as before"
 	if got.Err != want || !got.Back || len(told(t, calls)) != 2 {
 		t.Errorf("answer %+v", got)
@@ -169,6 +169,6 @@ func TestHookThatRestartsNothing(t *testing.T) {
 	h.runs = []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}
 	got = h.Apply(t.Context(), loop.Apply{Revert: true, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "8", To: "4"}}})
 	if got.Back || !strings.Contains(got.Err, "and it could not be reverted: the server was not restarted") {
-		t.Errorf("way back: %+v", got)
+		t.Errorf("revert: %+v", got)
 	}
 }

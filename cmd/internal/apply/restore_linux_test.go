@@ -67,7 +67,7 @@ func TestWhatRefusedCompletionsIsPutBack(t *testing.T) {
 	}
 }
 
-// TestARestoreOutlastsWhatStopsIt: a port that somebody holds, and a process that cannot be started, for a while.
+// TestARestoreOutlastsWhatStopsIt: a port that someone holds, and a process that cannot be started, for a while.
 func TestARestoreOutlastsWhatStopsIt(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"port", "launcher"} {

@@ -115,7 +115,7 @@ func (s *owned) leave(taken *takenError) error {
 	if len(taken.pids) > 0 && !slices.ContainsFunc(taken.pids, holds) {
 		return taken
 	}
-	_ = s.again() // no change is made any more
+	_ = s.again() // no further change is made
 	// It may have read the config file while that contained the change.
 	asKept := slices.Equal(s.first.Argv, s.kept.Argv) && slices.Equal(s.first.Env, s.kept.Env) && (s.runs == nil || slices.Equal(s.runs.ConfigText(), s.kept.ConfigText()))
 	for i := range s.kept.Files {

@@ -31,7 +31,7 @@ func TestAttachTellsATwinFromAComeback(t *testing.T) {
 		t.Fatalf("answer %+v", got)
 	}
 	if got := a.Apply(t.Context(), back()); got.Err != "" {
-		t.Fatalf("way back %+v", got)
+		t.Fatalf("revert %+v", got)
 	}
 	if got := stateOf(t, s.at); gone(twin.Process.Pid) || !slices.Equal(got.Args, l.Argv) {
 		t.Errorf("the twin is gone: %v, the server runs %q", gone(twin.Process.Pid), got.Args)

@@ -90,7 +90,7 @@ func TestAConfigFileThatIsNotTheUsersStays(t *testing.T) {
 	}
 	theirs := strings.Replace(configText, "2048", "1024", 1)
 	must(t, os.WriteFile(s.config, []byte(theirs), 0o644))
-	a.restore() // the way back of a trial that fails
+	a.restore() // the revert of a trial that fails
 	belongs(t, s.config, 0, theirs)
 	if state := stateOf(t, at); slotsOf(state) != "" {
 		t.Errorf("put back with %q", state.Args)

@@ -62,12 +62,12 @@ func TestAJournalThatCannotBeReadStopsEverything(t *testing.T) {
 		records []journal.Record
 		want    string
 	}{
-		"all of a newer rooftop":              {newerLines(0, 6), run, "lines 1 to 6 of "},
-		"a newer rooftop behind an end":       {newerLines(2, 4), slices.Concat(ended, ended), "lines 3 to 4 of "},
-		"what was kept is damaged":            {damagedLine(3), run, "line 4 of "},
-		"the end is damaged":                  {damagedLine(1), ended, "line 2 of "},
-		"emptied":                             {func([][]byte) [][]byte { return nil }, run, "holds no record"},
-		"one line of nothing, without an end": {func([][]byte) [][]byte { return [][]byte{make([]byte, 64)} }, run, "holds no record"},
+		"all of a newer rooftop":                    {newerLines(0, 6), run, "lines 1 to 6 of "},
+		"a newer rooftop behind an end":             {newerLines(2, 4), slices.Concat(ended, ended), "lines 3 to 4 of "},
+		"what was kept is damaged":                  {damagedLine(3), run, "line 4 of "},
+		"the end is damaged":                        {damagedLine(1), ended, "line 2 of "},
+		"emptied":                                   {func([][]byte) [][]byte { return nil }, run, "holds no record"},
+		"one line of nothing, without a line break": {func([][]byte) [][]byte { return [][]byte{make([]byte, 64)} }, run, "holds no record"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, id := t.TempDir(), server(t)
@@ -97,7 +97,7 @@ func TestAJournalThatCannotBeReadStopsEverything(t *testing.T) {
 			if after := listing(t, dir); withoutLock(after) != withoutLock(before) {
 				t.Errorf("before:\n%safter:\n%s", before, after)
 			}
-			// A person who has put it right says so.
+			// The user who has put it right says so.
 			must(t, (&Repair{Version: "test"}).Abandon(&list[0]))
 			if left := serverdir.Launches(dir); len(left) > 0 {
 				t.Errorf("left behind: %v", left)

@@ -163,7 +163,7 @@ func runs() map[string]func() *loop.Snapshot {
 		"not-judged": change(func(s *loop.Snapshot) {
 			s.Baseline = s.Iterations[0].Before
 			s.Live, s.Advice, s.Iterations, s.Launch = s.Baseline, nil, nil, ""
-			s.Quiet = "nothing can be judged: 88 % of the requests wait, and whether the slots are the limit cannot be told: max_num_seqs is not known: give -m; (est) running stays at 4 while requests wait: that may be the slots; give -m 4 to have it judged"
+			s.Quiet = "nothing can be judged: 88 % of the requests wait, and whether the slots are the limit is unknown: max_num_seqs is not known: give -m; (est) running stays at 4 while requests wait: that may be the slots; give -m 4 to have it judged"
 			s.Finished = &loop.Finished{ExitCode: 4, Reason: s.Quiet}
 		}),
 		"left-worse": change(func(s *loop.Snapshot) {

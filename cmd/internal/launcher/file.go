@@ -21,7 +21,7 @@ import (
 )
 
 // OpenFile opens a regular file. It refuses anything else, such as a FIFO, whose other end may
-// keep whoever opens it waiting.
+// keep the one who opens it waiting.
 func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	file, err := proc.OpenFile(path, flag|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
 	if errors.Is(err, unix.ENXIO) { // a FIFO that nobody reads
@@ -259,7 +259,7 @@ func (f *File) Replaceable() error {
 	}
 	by := f.user()
 	if f.By == nil && by.UID == 0 && os.Geteuid() == 0 {
-		if err := atomicfile.OwnDir(f.Path); err != nil { // somebody else may lead the name elsewhere
+		if err := atomicfile.OwnDir(f.Path); err != nil { // someone else may lead the name elsewhere
 			return err
 		}
 	}

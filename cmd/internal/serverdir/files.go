@@ -76,7 +76,7 @@ func (s *Store) Keep(l *launcher.Launch) (string, error) {
 	return name, nil
 }
 
-// renew writes the directory again if somebody removed its journal: from the open file, which has all
+// renew writes the directory again if someone removed its journal: from the open file, which has all
 // records, and the launches of this run.
 func (s *Store) renew() error {
 	if s.file == nil {

@@ -44,7 +44,7 @@ func listenAbstract(places []string, owner *int) ([]net.Listener, error) {
 	return sockets, nil
 }
 
-// listenAt opens the socket of a place. If somebody who does not count has its name, it takes a
+// listenAt opens the socket of a place. If someone who does not count has its name, it takes a
 // longer one. It looks for others afterwards too: of two processes, the later one sees the other.
 func listenAt(place string, owner *int) (net.Listener, error) {
 	name := abstract(place)
@@ -68,7 +68,7 @@ func listenAt(place string, owner *int) (net.Listener, error) {
 	}
 }
 
-// listen opens a socket of that name, or of a longer one; nil if somebody who counts came first.
+// listen opens a socket of that name, or of a longer one; nil if someone who counts came first.
 func listen(name string, owner *int) (socket net.Listener, own string, err error) {
 	for _, own = range [...]string{name, name + "/" + rand.Text()} {
 		socket, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: own})
@@ -106,7 +106,7 @@ func heldAt(name string, owner *int) bool {
 	}
 }
 
-// holderOf returns who holds a place, besides the socket with the name own. Everybody counts if the owner is
+// holderOf returns who holds a place, besides the socket with the name own. Everyone counts if the owner is
 // nil or the kernel does not say whose a socket is; otherwise root, this process's user and the owner.
 func holderOf(name, own string, owner *int) (holder *HeldError, held bool) {
 	sockets, err := listening(name)

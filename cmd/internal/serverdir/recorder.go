@@ -67,7 +67,7 @@ func (r *Recorder) verdict(e *loop.Event) {
 	if e.Delta == nil {
 		return
 	}
-	if e.Iteration != r.number { // it is on a change that somebody else made
+	if e.Iteration != r.number { // it is on a change that someone else made
 		r.made = engine.Recommendation{}
 	}
 	record := journal.Record{

@@ -13,7 +13,7 @@ import (
 
 // Canary is a copy of a server that runs beside others.
 type Canary interface {
-	// Name is what a person calls it: "pod vllm-canary-x7k2".
+	// Name is what the user calls it: "pod vllm-canary-x7k2".
 	Name() string
 	// Sources reads the canary, first, and each of the servers beside it.
 	Sources() []CanarySource

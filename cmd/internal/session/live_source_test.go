@@ -62,7 +62,7 @@ func TestLiveAPollThatHangs(t *testing.T) {
 		}
 		for i := 1; i < len(scripted.times); i++ {
 			if gap := scripted.times[i] - scripted.times[i-1]; gap > heartbeat {
-				t.Errorf("the scripted was told nothing for %v", gap)
+				t.Errorf("the scripted got nothing for %v", gap)
 			}
 		}
 	})

@@ -328,7 +328,7 @@ func TestLengthOfARecording(t *testing.T) {
 	}
 }
 
-// recordedPolls returns a recording of one poll per second, without an end.
+// recordedPolls returns a recording of one endless series of one poll per second.
 func recordedPolls(n int) []byte {
 	var file bytes.Buffer
 	r := NewRecorder(&file)

@@ -49,7 +49,7 @@ type service struct {
 	run func(ctx context.Context, env, argv []string, stdin []byte) ([]byte, error)
 }
 
-// composeMajor is the first major version of Compose whose project can be told from the labels of a container.
+// composeMajor is the first major version of Compose whose project can be read from the labels of a container.
 const composeMajor = 2
 
 // find reads which service makes the container. It changes nothing. The error is a sentence about why rooftop must
@@ -125,7 +125,7 @@ func (s *service) installed(ctx context.Context) ([]string, error) {
 		}
 		version := strings.TrimPrefix(strings.TrimSpace(string(said)), "v")
 		major, _, _ := strings.Cut(version, ".")
-		if n, err := strconv.Atoi(major); err == nil && n < composeMajor { // one that somebody built has no number
+		if n, err := strconv.Atoi(major); err == nil && n < composeMajor { // one that someone built has no number
 			found = version
 			continue
 		}
@@ -221,7 +221,7 @@ func (s *service) up() []string {
 	return []string{"up", "--detach", "--no-deps", "--no-build", s.compose.Service}
 }
 
-// upCommand is what a person types for that in the folder of the project.
+// upCommand is what you type for that in the folder of the project.
 func (s *service) upCommand() string { return upCommand(s.compose.Service) }
 
 func upCommand(service string) string { return launch.Line("docker", "compose", "up", "-d", service) }
@@ -324,7 +324,7 @@ func (s *service) keptFile() (launcher.File, error) {
 	return kept, err
 }
 
-// ours returns an error if somebody else changed the file: it is neither as it is kept, nor as rooftop wrote it,
+// ours returns an error if someone else changed the file: it is neither as it is kept, nor as rooftop wrote it,
 // nor has it the changes of a rooftop that was killed.
 func (s *service) ours(kept []byte, trial []engine.Change) error {
 	now, err := launcher.ReadFile(s.compose.Path)
@@ -334,7 +334,7 @@ func (s *service) ours(kept []byte, trial []engine.Change) error {
 	if text, err := withChanges(kept, s.compose.Service, s.compose.Entrypoint, trial); err == nil && bytes.Equal(now.Data, text) {
 		return nil
 	}
-	return fmt.Errorf("somebody changed %s meanwhile: set command: of the service %s there to what it is in %s, remove that and run %s", s.compose.Path, s.compose.Service, s.aside(), s.upCommand())
+	return fmt.Errorf("someone changed %s meanwhile: set command: of the service %s there to what it is in %s, remove that and run %s", s.compose.Path, s.compose.Service, s.aside(), s.upCommand())
 }
 
 // check returns an error if a text of the file would start something else than a command line, or change more

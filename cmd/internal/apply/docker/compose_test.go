@@ -164,7 +164,7 @@ func TestComposeKeep(t *testing.T) {
 	}
 }
 
-// TestComposeSomebodyElse checks that what somebody else wrote into the file is not lost.
+// TestComposeSomebodyElse checks that what someone else wrote into the file is not lost.
 func TestComposeSomebodyElse(t *testing.T) {
 	f := newFakeCompose(t)
 	s := f.by(t, false)
@@ -173,7 +173,7 @@ func TestComposeSomebodyElse(t *testing.T) {
 	must(t, os.WriteFile(f.path, append(text, "# theirs\n"...), 0o640))
 	state := f.state(t)
 	err := s.Make(t.Context(), &manager.Change{Revert: true, Changes: engine.InverseChanges(change.All)})
-	if err == nil || !strings.Contains(err.Error(), "somebody changed "+f.path) || f.state(t) != state {
+	if err == nil || !strings.Contains(err.Error(), "someone changed "+f.path) || f.state(t) != state {
 		t.Errorf("%v: %s", err, f.state(t))
 	}
 	var untouched *manager.UntouchedError

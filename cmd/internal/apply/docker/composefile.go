@@ -58,7 +58,7 @@ func values(list *yaml.Node) ([]string, error) {
 	out := make([]string, len(list.Content))
 	for i, item := range list.Content {
 		if item.Kind != yaml.ScalarNode {
-			return nil, fmt.Errorf("line %d is no word of a command line", item.Line)
+			return nil, fmt.Errorf("line %d is not a word of a command line", item.Line)
 		}
 		out[i] = item.Value
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// Suffixes of names of containers: of the one before a change on trial, and of one that was created for a
+// Suffixes of names of containers: of the previous one during a trial, and of one that was created for a
 // change and not started yet.
 const (
 	keptSuffix  = "-rooftop-kept"
@@ -70,12 +70,12 @@ func (c *Container) Launch() *launcher.Launch {
 	return c.kept
 }
 
-// notedLayer is the size of a writable layer, in bytes, from which a person is told that it is left behind.
+// notedLayer is the size of a writable layer, in bytes, from which a note says that it is left behind.
 const notedLayer = 100e6
 
 // Notes returns what becomes of the container, and what a change leaves behind.
 func (c *Container) Notes() []string {
-	notes := []string{fmt.Sprintf("Docker runs the server in the container %s: a change creates it again, and the one before is stopped and named %s until the change is kept", c.Name(), c.keptName())}
+	notes := []string{fmt.Sprintf("Docker runs the server in the container %s: a change creates it again, and the previous one is stopped and named %s until the change is kept", c.Name(), c.keptName())}
 	if c.was != nil && c.was.SizeRw >= notedLayer {
 		notes = append(notes, fmt.Sprintf("%s has written %s outside of its volumes: a change starts without that, and when it is kept that is removed", c.Name(), figure.Bytes(float64(c.was.SizeRw))))
 	}
@@ -234,7 +234,7 @@ func (c *Container) revert(ctx context.Context, change *manager.Change) error {
 		case c.was == nil && kept.tries(change.Changes):
 			return fmt.Errorf("the container before the change is gone, as docker container prune removes those that are stopped, and %s is that of the change: run it again as %s shows it, but with %s", c.Name(), launch.Line("docker", "inspect", c.Name()), engine.JoinChanges(change.Changes))
 		case c.was != nil && kept.ID != c.was.ID:
-			err = fmt.Errorf("somebody removed it, and %s is another one", c.Name())
+			err = fmt.Errorf("someone removed it, and %s is another one", c.Name())
 		case c.kept == nil:
 			c.awaitTrial(ctx)
 		}
@@ -314,7 +314,7 @@ func (c *Container) Ended(ctx context.Context) error {
 	now, err := c.inspect(ctx, c.started, false)
 	switch {
 	case missing(err):
-		return fmt.Errorf("somebody removed the container %s", c.Name())
+		return fmt.Errorf("someone removed the container %s", c.Name())
 	case err == nil && !now.runs():
 		return c.failure(ctx, now)
 	}
@@ -353,7 +353,7 @@ func (c *Container) ours(trial, kept *container) error {
 	if kept != nil && trial.Config.Labels[trialLabel] == kept.ID {
 		return nil
 	}
-	return fmt.Errorf("somebody else made the container %s: remove or rename it, and if there is one name %s again %s", trial.Name[1:], c.keptName(), c.Name())
+	return fmt.Errorf("someone else made the container %s: remove or rename it, and if there is one name %s again %s", trial.Name[1:], c.keptName(), c.Name())
 }
 
 // inspect describes a container, given by ID or name. Its size takes time.

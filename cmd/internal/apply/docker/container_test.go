@@ -268,7 +268,7 @@ func TestSomebodyElse(t *testing.T) {
 	delete(f.all["vllm-0"].Config.Labels, trialLabel)
 	was := f.String()
 	for _, err := range []error{c.Make(t.Context(), &manager.Change{Revert: true}), c.Keep(t.Context())} {
-		if err == nil || !strings.Contains(err.Error(), "somebody else made the container vllm-0") || f.String() != was {
+		if err == nil || !strings.Contains(err.Error(), "someone else made the container vllm-0") || f.String() != was {
 			t.Errorf("%v: %s", err, f)
 		}
 	}
@@ -281,13 +281,13 @@ func TestSomebodyRemovedTheKeptContainer(t *testing.T) {
 	must(t, c.Make(t.Context(), change))
 	delete(f.all, "vllm-0-rooftop-kept")
 	was := f.String()
-	if err := c.Make(t.Context(), &manager.Change{Revert: true}); err == nil || !strings.Contains(err.Error(), "somebody removed it, and vllm-0 is another one") || f.String() != was {
+	if err := c.Make(t.Context(), &manager.Change{Revert: true}); err == nil || !strings.Contains(err.Error(), "someone removed it, and vllm-0 is another one") || f.String() != was {
 		t.Errorf("%v: %s", err, f)
 	}
 }
 
 // TestKeptContainerIsPruned has another rooftop recover after docker container prune: the container of the change is
-// not taken for the one before it, which it is once it was kept.
+// not taken for the previous one, which it is once it was kept.
 func TestKeptContainerIsPruned(t *testing.T) {
 	usual := lateWithin
 	lateWithin = 0

@@ -74,7 +74,7 @@ func (c *Container) changeable(ctx context.Context, was *container) error {
 		return fmt.Errorf("the container %s is one that rooftop put aside: 'rooftop recover' puts the server back", c.Name())
 	}
 	if _, err := c.inspect(ctx, c.Name()+keptSuffix, false); err == nil {
-		return fmt.Errorf("a change to the container %s is on trial, and the one before it is %s: 'rooftop recover' puts it back", c.Name(), c.Name()+keptSuffix)
+		return fmt.Errorf("a change to the container %s is on trial, and the previous one it is %s: 'rooftop recover' puts it back", c.Name(), c.Name()+keptSuffix)
 	} else if !missing(err) {
 		return err
 	}

@@ -30,7 +30,7 @@ type canary struct {
 	looked  time.Time // when Ended last asked the cluster
 }
 
-// CheckBeside returns what a person should know before Beside, a sentence each, or the error with which Beside
+// CheckBeside returns what the user should know before Beside, a sentence each, or the error with which Beside
 // would refuse now. It changes nothing.
 func (w *Workload) CheckBeside(ctx context.Context) ([]string, error) {
 	o, err := w.at.Read(ctx)
@@ -116,7 +116,7 @@ func (w *Workload) pod(o *kube.Object, set *settings) (*kube.NewPod, error) {
 // runOf returns the run that made a canary pod.
 func runOf(p *kube.Pod) *run {
 	r := new(run)
-	_ = json.Unmarshal([]byte(p.Metadata.Annotations[annotation]), r) // unknown if somebody else changed it
+	_ = json.Unmarshal([]byte(p.Metadata.Annotations[annotation]), r) // unknown if someone else changed it
 	return r
 }
 
@@ -186,9 +186,9 @@ func (c *canary) find(ctx context.Context) (*kube.Pod, error) {
 	return &list[i], nil
 }
 
-// gone is the error of a canary pod that is not there any more.
+// gone is the error of a canary pod that is no longer there.
 func (c *canary) gone() error {
-	return fmt.Errorf("the canary pod %s is gone: somebody else deleted it", c.name)
+	return fmt.Errorf("the canary pod %s is gone: someone else deleted it", c.name)
 }
 
 // await returns when the canary pod takes requests, with tunnels to it and to the others. The error is why it
@@ -242,7 +242,7 @@ func (c *canary) reach(ctx context.Context, p *kube.Pod) error {
 	return nil
 }
 
-// Name returns what a person calls the canary pod.
+// Name returns what the user calls the canary pod.
 func (c *canary) Name() string { return "pod " + c.name }
 
 // URL returns a base URL that leads to the canary pod.
@@ -291,7 +291,7 @@ func (c *canary) compare(ctx context.Context) error {
 		return fmt.Errorf("%s was scaled from %d to %d pods meanwhile", c.w.Name(), was, now)
 	}
 	if o.Metadata.Generation != c.object.Metadata.Generation {
-		return fmt.Errorf("somebody else changed %s meanwhile", c.w.Name())
+		return fmt.Errorf("someone else changed %s meanwhile", c.w.Name())
 	}
 	now := map[string]*kube.Pod{}
 	for i := range pods {

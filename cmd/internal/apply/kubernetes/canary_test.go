@@ -270,7 +270,7 @@ func TestCanaryPodsAreRefused(t *testing.T) {
 		"no Service of the namespace llm": func(c *cluster) { c.put(namespace+"services/front", `{"spec":{"selector":{"app":"vllm","x":"y"}}}`) },
 		"volumeClaimTemplates":            func(c *cluster) { c.put(vllmPath, `{"spec":{"volumeClaimTemplates":[{}],`+c.spec()) },
 		"has no readinessProbe":           func(c *cluster) { c.put(vllmPath, `{"spec":{`+strings.ReplaceAll(c.spec(), "readinessProbe", "x")) },
-		"somebody else changed":           func(c *cluster) { c.put(vllmPath, `{"spec":{`+strings.ReplaceAll(c.spec(), `"4"`, `"5"`)) },
+		"someone else changed":            func(c *cluster) { c.put(vllmPath, `{"spec":{`+strings.ReplaceAll(c.spec(), `"4"`, `"5"`)) },
 		"is being changed already":        func(c *cluster) { c.put(vllmPath, `{"status":{"observedGeneration":2}}`) },
 		"no pod that is ready": func(c *cluster) {
 			c.put(namespace+"pods/vllm-a", `{"status":{}}`)
@@ -339,7 +339,7 @@ func TestCanaryPodsThatDoNotStartAreRemoved(t *testing.T) {
 
 func TestCanaryPodsEndWithTheComparison(t *testing.T) {
 	for want, change := range map[string]func(c *cluster, canary string){
-		"is gone: somebody else deleted it":           func(c *cluster, canary string) { c.mu.Lock(); delete(c.objects, canary); c.mu.Unlock() },
+		"is gone: someone else deleted it":            func(c *cluster, canary string) { c.mu.Lock(); delete(c.objects, canary); c.mu.Unlock() },
 		"it is being deleted: Preempted":              func(c *cluster, canary string) { c.end(canary) },
 		"it runs and is not ready: probe":             func(c *cluster, canary string) { c.put(canary, notReady) },
 		"pod vllm-a: it runs and is not ready: probe": func(c *cluster, _ string) { c.put(namespace+"pods/vllm-a", notReady) },
@@ -347,7 +347,7 @@ func TestCanaryPodsEndWithTheComparison(t *testing.T) {
 		"vllm was scaled from 2 to 3 pods meanwhile": func(c *cluster, _ string) {
 			c.put(vllmPath, `{"spec":{"replicas":3,`+strings.Replace(c.spec(), `"replicas":2,`, "", 1))
 		},
-		"somebody else changed deployment/vllm": func(c *cluster, _ string) {
+		"someone else changed deployment/vllm": func(c *cluster, _ string) {
 			c.put(vllmPath, `{"metadata":{"name":"vllm","uid":"owner","generation":4}}`)
 		},
 		"pod vllm-b was started again meanwhile": func(c *cluster, _ string) {

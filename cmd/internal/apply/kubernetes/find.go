@@ -71,7 +71,7 @@ func (w *Workload) changeable(o *kube.Object, force bool) error {
 	case o.Spec.Paused:
 		return fmt.Errorf("the rollout of %s is paused: %s", w.Name(), launch.Line("kubectl", "rollout", "resume", w.Name()))
 	case o.Spec.UpdateStrategy.Type == "OnDelete":
-		return fmt.Errorf("%s replaces pods only when somebody deletes them (updateStrategy OnDelete)", w.Name())
+		return fmt.Errorf("%s replaces pods only when someone deletes them (updateStrategy OnDelete)", w.Name())
 	case o.Spec.UpdateStrategy.RollingUpdate.Partition > 0:
 		return fmt.Errorf("%s leaves some of its pods as they are (partition %d)", w.Name(), o.Spec.UpdateStrategy.RollingUpdate.Partition)
 	case o.Replicas() == 0:
@@ -95,7 +95,7 @@ func (w *Workload) alone(ctx context.Context, o *kube.Object) error {
 	return err
 }
 
-// note finds what a person should know before the first change.
+// note finds what the user should know before the first change.
 func (w *Workload) note(ctx context.Context, o *kube.Object) {
 	w.notes = append(w.notes, fmt.Sprintf("Kubernetes runs the server as %s: a change replaces its pods; until it is kept, the annotation %s has what stood there before, and the lease %s keeps others from changing it", w.at.Place(), annotation, w.lease.Name()))
 	if n := o.Replicas(); n > 1 {

@@ -115,7 +115,7 @@ func TestAChangeThatIsRefusedLeavesTheObject(t *testing.T) {
 		w := newRun(t, at)
 		before := string(text(c.objects[vllmPath]))
 		want := strings.ReplaceAll(want, "http://127.0.0.1:PORT", at.Server)
-		for range 2 { // a refused change is none that somebody else could have ended
+		for range 2 { // a refused change is none that someone else could have ended
 			err := w.Make(t.Context(), moreSlots)
 			var untouched *manager.UntouchedError
 			if !errors.As(err, &untouched) || err.Error() != want {
@@ -171,7 +171,7 @@ func TestAnAPIServerThatComesBackIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestARunEndsWithItsTrial: where somebody else ends a trial, by kubectl or by recover, the run changes the object no
+// TestARunEndsWithItsTrial: where someone else ends a trial, by kubectl or by recover, the run changes the object no
 // further, also after it has made sure of its revert.
 func TestARunEndsWithItsTrial(t *testing.T) {
 	c, _ := newCluster(t)
@@ -188,12 +188,12 @@ func TestARunEndsWithItsTrial(t *testing.T) {
 	c.put(vllmPath, before)
 	var untouched *manager.UntouchedError
 	for i := range 2 {
-		if err := w.Make(t.Context(), moreSlots); !errors.As(err, &untouched) || !strings.Contains(err.Error(), "somebody else ended the trial of deployment/vllm") {
+		if err := w.Make(t.Context(), moreSlots); !errors.As(err, &untouched) || !strings.Contains(err.Error(), "someone else ended the trial of deployment/vllm") {
 			t.Errorf("%v", err)
 		}
 		c.rollOut(t, "--max-num-seqs 4")
 		if err := w.Make(t.Context(), &manager.Change{Revert: true}); w.runs != nil || i == 0 && !errors.Is(err, manager.ErrRestored) || i > 0 && err != nil {
-			t.Errorf("a revert of what somebody else restored: %v", err)
+			t.Errorf("a revert of what someone else restored: %v", err)
 		}
 	}
 }

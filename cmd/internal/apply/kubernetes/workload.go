@@ -30,7 +30,7 @@ type Workload struct {
 	kept   *launcher.Launch // nil to undo what a run left
 	from   settings         // of kept
 	runs   *trial           // on trial now, nil after a revert
-	ended  error            // that somebody else ended a trial of the run, nil if nobody did
+	ended  error            // that someone else ended a trial of the run, nil if nobody did
 	notes  []string
 	lacks  []string     // verbs of --canary that the account may not use
 	undo   []string     // steps to undo what Left found
@@ -73,7 +73,7 @@ func (w *Workload) Launch() *launcher.Launch {
 // for changes of their users.
 func (w *Workload) Hold(ctx context.Context) error { return w.lease.Take(ctx, false) }
 
-// Notes returns what a person should know before the first change.
+// Notes returns what the user should know before the first change.
 func (w *Workload) Notes() []string { return w.notes }
 
 // Steps returns what Make would do.
@@ -183,7 +183,7 @@ func (w *Workload) set(ctx context.Context, o *kube.Object, target *launcher.Lau
 	case on != nil && !w.owns(on):
 		err = on.taken(w.Name())
 	case on == nil && w.runs != nil:
-		w.ended = fmt.Errorf("somebody else ended the trial of %s, and rooftop changes it no further: start again with what stands there now", w.Name())
+		w.ended = fmt.Errorf("someone else ended the trial of %s, and rooftop changes it no further: start again with what stands there now", w.Name())
 		err = w.ended
 	case on == nil && !now.equal(&w.from), on != nil && !now.equal(&on.To):
 		err = w.changed()
@@ -227,11 +227,11 @@ func (w *Workload) run() run {
 func (w *Workload) owns(t *trial) bool { return w.id == "" || t.ID == w.id }
 
 func (w *Workload) changed() error {
-	return fmt.Errorf("somebody else changed the container %s of %s meanwhile: start again with what stands there now", w.at.Container, w.Name())
+	return fmt.Errorf("someone else changed the container %s of %s meanwhile: start again with what stands there now", w.at.Container, w.Name())
 }
 
 // revert restores what the annotation has. Without one nothing was changed, or it was restored already; it
-// reports true if somebody else restored what this run changed.
+// reports true if someone else restored what this run changed.
 func (w *Workload) revert(ctx context.Context, o *kube.Object) (already bool, err error) {
 	t, err := trialOf(o)
 	if err != nil {
@@ -239,7 +239,7 @@ func (w *Workload) revert(ctx context.Context, o *kube.Object) (already bool, er
 	}
 	gone := t == nil || t.ID != w.id && t.over(o)
 	if gone {
-		t = w.runs // somebody removed the annotation
+		t = w.runs // someone removed the annotation
 	}
 	switch {
 	case t == nil:
@@ -249,11 +249,11 @@ func (w *Workload) revert(ctx context.Context, o *kube.Object) (already bool, er
 	}
 	container, i := o.Container(t.Container)
 	if container == nil {
-		return false, fmt.Errorf("%s has no container %s any more", w.Name(), t.Container)
+		return false, fmt.Errorf("%s no longer has a container %s", w.Name(), t.Container)
 	}
 	now := settingsOf(container)
 	if !now.equal(&t.From) && !now.equal(&t.To) {
-		return false, fmt.Errorf("somebody else changed the container %s of %s since: what stands there now is left; the annotation %s has what stood there before", t.Container, w.Name(), annotation)
+		return false, fmt.Errorf("someone else changed the container %s of %s since: what stands there now is left; the annotation %s has what stood there before", t.Container, w.Name(), annotation)
 	}
 	already = now.equal(&t.From)
 	var steps []kube.Operation

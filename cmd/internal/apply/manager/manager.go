@@ -14,7 +14,7 @@ import (
 type Manager interface {
 	// Mode returns the mode of journal records: "hook", "unit", "container", "workload".
 	Mode() string
-	// Name returns what a person calls it: a path of a program, "vllm.service", the name of a container.
+	// Name returns what the user calls it: a path of a program, "vllm.service", the name of a container.
 	Name() string
 	// Launch returns what a later rooftop needs to undo changes. It may hold secrets.
 	Launch() *launcher.Launch
@@ -22,7 +22,7 @@ type Manager interface {
 	Steps(c *Change) []string
 	// Make makes a change, and returns when the restart has begun or is over. It can be repeated. The
 	// error is an *UntouchedError if the server runs as before, and ErrRestored if a revert found that
-	// somebody else had made it.
+	// someone else had made it.
 	Make(ctx context.Context, c *Change) error
 	// Ended returns why the server that Make started will not answer; nil while it may, or if that is
 	// not known.
@@ -31,7 +31,7 @@ type Manager interface {
 	Keep(ctx context.Context) error
 	// Busy returns the PIDs of processes in which an earlier rooftop still makes a change.
 	Busy() []int
-	// Notes returns what a person should know before the first change, a sentence each.
+	// Notes returns what the user should know before the first change, a sentence each.
 	Notes() []string
 	// Close ends the connection to the manager.
 	Close()
@@ -47,7 +47,7 @@ type Copier interface {
 
 // Copy is a copy of a server that runs beside others. It need not be safe for concurrent use.
 type Copy interface {
-	// Name is what a person calls the copy: "pod vllm-canary-x7k2q".
+	// Name is what the user calls the copy: "pod vllm-canary-x7k2q".
 	Name() string
 	// URL is the base URL of the copy, Others are those of the others that are measured; until Remove.
 	URL() string
@@ -75,7 +75,7 @@ type UntouchedError struct{ Err error }
 func (e *UntouchedError) Error() string { return e.Err.Error() }
 func (e *UntouchedError) Unwrap() error { return e.Err }
 
-// ErrRestored means that somebody else had restored the kept configuration, and the server was not restarted.
+// ErrRestored means that someone else had restored the kept configuration, and the server was not restarted.
 var ErrRestored = errors.New("the kept configuration was restored already")
 
 // Change is the JSON input of the user's program on stdin, rooftop.change/v1. It holds no

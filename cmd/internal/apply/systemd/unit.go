@@ -126,7 +126,7 @@ func (u *Unit) Make(ctx context.Context, c *manager.Change) error {
 			if conn.Connected() {
 				continue
 			}
-			// systemd was executed anew, or its bus was restarted: what becomes of the job is not told any more.
+			// systemd or its bus was restarted, so the end of the job is no longer reported.
 			if conn, err = u.connect(ctx); err != nil {
 				return err
 			}

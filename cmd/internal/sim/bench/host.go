@@ -210,7 +210,7 @@ func (h *Host) processes(starts int) (loop.Observed, error) {
 	}}, nil
 }
 
-// Follow returns a handler for session.LivePlan.Tell of a session that may restart the server. It
+// Follow returns a handler of session.LivePlan (its field Tell) for a session that may restart the server. It
 // updates the kept configuration and then calls tell, which may be nil.
 func (h *Host) Follow(tell func(loop.Event)) func(loop.Event) {
 	return func(e loop.Event) {

@@ -54,7 +54,7 @@ func (f *ScoredPrediction) Score(metric string) *Scored {
 // Scoreboard summarizes the predictions of one metric.
 type Scoreboard struct {
 	N      int // predictions with a middle and both ends
-	Bounds int // predictions without a middle or without an end
+	Bounds int // predictions without a middle or with one end only
 	// Error is the median absolute error of the middles, Bias the median error with its sign:
 	// above 0 the predictions were too high. NaN without predictions.
 	Error, Bias float64
