@@ -44,7 +44,11 @@ func (c *Capture) operating(tokens Tokens) operating {
 		default:
 			o.Rate = stat.Some(tokens.Used.V / (c.Span().Seconds() * loaded))
 		}
-	case running.OK && o.Batch.OK && running.V > o.Batch.V && othersRan(c, &tokens, running.V > 1.2*o.Batch.V+0.5):
+	case !running.OK:
+		if _, more := c.finishedMore(); more { // our own requests are only a part of the batch
+			return operating{Context: o.Context, Others: true, Reason: "other clients used the server, and " + reason}
+		}
+	case o.Batch.OK && running.V > o.Batch.V && othersRan(c, &tokens, running.V > 1.2*o.Batch.V+0.5):
 		// Steps also process the sequences of other clients, each as fast as ours.
 		o.Rate = o.Rate.Times(running.V / o.Batch.V)
 		o.Batch, o.BatchFrom, o.Others = running, "the server's gauge", true

@@ -72,3 +72,20 @@ func TestOthersRan(t *testing.T) {
 		t.Error("the counter has thousands of tokens that are not ours, and more ran than decoded")
 	}
 }
+
+// A request so short that the page was read twice beside it says nothing about the batch once the server has finished
+// more requests than were sent from here.
+func TestOthersBesideAShortRequest(t *testing.T) {
+	c := beside(streams(1, 101, 0, 10*time.Millisecond), 64, 6400)
+	c.Pages = []PageSample{c.Pages[0], c.Pages[len(c.Pages)-1]}
+	for i, finished := range []float64{100, 180} {
+		c.Pages[i].Requests = stat.Some(finished)
+	}
+	if o := c.operating(c.tokens()); o.Batch.OK || o.Rate.OK || !o.Others || !strings.HasPrefix(o.Reason, "other clients used the server, and ") {
+		t.Errorf("%+v", o)
+	}
+	c.Pages[1].Requests = stat.Some(101)
+	if o := c.operating(c.tokens()); !o.Batch.OK || o.Others {
+		t.Errorf("alone: %+v", o)
+	}
+}

@@ -154,6 +154,12 @@ func (n *count) compared(t *Tokens) []string {
 	return all
 }
 
+// finishedMore returns how many requests the server finished, and whether these are more than were sent from here.
+func (c *Capture) finishedMore() (n float64, more bool) {
+	finished, _ := c.pageGrowth(func(p *PageSample) stat.Opt { return p.Requests })
+	return finished.V, finished.OK && finished.V > float64(len(c.Requests))
+}
+
 // beside describes how the server's own counter differs from Used.
 func (c *Capture) beside(t *Tokens, n *count) string {
 	if !t.Counter.OK || !t.Used.OK || t.Counter.V == t.Used.V {
@@ -164,9 +170,8 @@ func (c *Capture) beside(t *Tokens, n *count) string {
 		return fmt.Sprintf("the server's counter grew by %.0f, %.0f less than these requests had: it was read before the server had counted the last of them, or it omits some", t.Counter.V, -more)
 	}
 	var causes []string
-	finished, _ := c.pageGrowth(func(p *PageSample) stat.Opt { return p.Requests })
-	if finished.OK && finished.V > float64(len(c.Requests)) {
-		causes = append(causes, fmt.Sprintf("other clients used the server: it finished %.0f requests, %d were sent from here", finished.V, len(c.Requests)))
+	if finished, more := c.finishedMore(); more {
+		causes = append(causes, fmt.Sprintf("other clients used the server: it finished %.0f requests, of which %d came from here", finished, len(c.Requests)))
 	}
 	if whole := len(c.Requests) == n.whole; !whole {
 		causes = append(causes, "interrupted requests continued on the server")

@@ -70,7 +70,7 @@ func TestTokens(t *testing.T) {
 		{"all cut off", []Request{streamed(0, 1, 2, 3).broken("x")}, nil,
 			Tokens{Chunks: 3, Used: stat.Some(3), From: "chunks"}},
 		{"others, who finished requests", []Request{streamed(0, 1, 2).usage(2)}, counters(grew(50, generated), grew(4, finished)),
-			Tokens{Usage: stat.Some(2), Chunks: 2, Counter: stat.Some(50), Used: stat.Some(2), From: "usage", Differences: []string{"the server's counter grew by 50, 48 more than these requests had: other clients used the server: it finished 4 requests, 1 were sent from here"}}},
+			Tokens{Usage: stat.Some(2), Chunks: 2, Counter: stat.Some(50), Used: stat.Some(2), From: "usage", Differences: []string{"the server's counter grew by 50, 48 more than these requests had: other clients used the server: it finished 4 requests, of which 1 came from here"}}},
 		{"others, who finished none", []Request{streamed(0, 1, 2).usage(2)}, counters(grew(50, generated)),
 			Tokens{Usage: stat.Some(2), Chunks: 2, Counter: stat.Some(50), Used: stat.Some(2), From: "usage", Differences: []string{"the server's counter grew by 50, 48 more than these requests had: other clients used the server"}}},
 		{"a counter above chunks", []Request{streamed(0, 1, 2)}, counters(grew(4, generated)),
