@@ -159,12 +159,10 @@ func (a *Attach) noteParent(list []proc.Ancestor) {
 	}
 	parent := list[0]
 	a.returns, a.returnWithin = fmt.Sprintf("process %d (%s)", parent.PID, parent.Name), returnWithin
-	what := "may react when it ends"
-	if slices.Contains(shells, parent.Name) {
-		what = "a shell, waits for it and goes on when it ends"
-		if len(parent.Argv) > 1 && !strings.HasPrefix(parent.Argv[1], "-") {
-			what = "a shell script, goes on when it ends"
-		}
+	switch scripted := len(parent.Argv) > 1 && !slices.Contains([]string{"-i", "-l", "--login"}, parent.Argv[1]); {
+	case !slices.Contains(shells, parent.Name):
+		a.notes = append(a.notes, fmt.Sprintf("process %d (%s) started the server and may react when it stops", parent.PID, parent.Name))
+	case scripted: // an interactive shell says that a job ended, and does no more
+		a.notes = append(a.notes, fmt.Sprintf("a script (%s, process %d) started the server and continues when it stops: make sure that it does not start another one", parent.Name, parent.PID))
 	}
-	a.notes = append(a.notes, fmt.Sprintf("process %d (%s), which started the server, %s", parent.PID, parent.Name, what))
 }

@@ -137,7 +137,7 @@ func TestASlowPageIsPolledLessOften(t *testing.T) {
 		if s.asked.Load() > 20 { // five of them in the first 2 s
 			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s: the server is disturbed", s.asked.Load())
 		}
-		if d.Windows.Evaluable < 5 || !strings.Contains(strings.Join(d.Notes, " "), "polled every") {
+		if d.Windows.Evaluable < 5 || !strings.Contains(strings.Join(d.Notes, " "), "reads it every") {
 			t.Errorf("windows %+v, notes %q", d.Windows, d.Notes)
 		}
 		if q := d.Quantity("missed_ticks").Value; q.V != 0 {
