@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/page"
@@ -32,7 +34,9 @@ func Manual(markdown string) *page.Page {
 				m.space()
 			}
 		case fenced:
-			m.add(page.Inset(page.Toned(page.Accent, cmp.Or(strings.ReplaceAll(line, " ", figure.NBSP), figure.NBSP))))
+			// Indentation and columns stay; a line that is too long breaks between words.
+			line = columns.ReplaceAllStringFunc(line, func(s string) string { return strings.Repeat(figure.NBSP, len(s)) })
+			m.add(page.Inset(page.Toned(page.Accent, cmp.Or(line, figure.NBSP))))
 		case title != line && strings.HasPrefix(title, " "):
 			end()
 			m.heading(strings.TrimSpace(title))
@@ -52,6 +56,7 @@ func Manual(markdown string) *page.Page {
 
 var (
 	comments = regexp.MustCompile(`(?m)^<!--.*-->\n`)
+	columns  = regexp.MustCompile(`^ +| {2,}`)
 	listItem = regexp.MustCompile(`^ *(-|\d+\.) `)
 	// links match a link or a picture: its text and its address.
 	links = regexp.MustCompile(`!?\[([^\]]*)\]\(([^)]*)\)`)
@@ -107,8 +112,20 @@ func (m *manual) block(lines []string) {
 			t.Rows = append(t.Rows, row[:len(t.Columns)])
 		}
 	}
-	m.add(t)
+	if len(t.Columns) < 3 || slices.IndexFunc(t.Rows, func(row []page.Cell) bool { return utf8.RuneCountInString(row[1].Text) > wordy }) < 0 {
+		m.add(t)
+		return
+	}
+	for _, row := range t.Rows {
+		m.add(page.Paragraph(page.Toned(page.Strong, row[0].Text)))
+		for i, cell := range row[1:] {
+			m.add(page.Inset(page.Toned(page.Muted, t.Columns[i+1].Head+": "), page.Toned(page.Body, cell.Text)))
+		}
+	}
 }
+
+// wordy is the length of a cell, in characters, from which rows of sentences are written below each other.
+const wordy = 60
 
 // cells returns the cells of a row of a table.
 func cells(line string) []page.Cell {
