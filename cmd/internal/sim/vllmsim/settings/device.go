@@ -17,7 +17,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 )
 
-// MaxBytes is the maximum size of a device file.
+// MaxDeviceBytes is the maximum size of a device file.
 const MaxDeviceBytes = 1 << 20
 
 // DeviceFile is the content of a device file. The zero DeviceFile overrides nothing.
