@@ -353,8 +353,8 @@ func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 	n := newNotebook(t)
 	a := attached(t, at, n)
 	a.returnWithin = hang
-	if len(a.Notes()) != 1 || !strings.Contains(a.Notes()[0], "a shell") {
-		t.Errorf("notes %q, want one of the shell", a.Notes())
+	if len(a.Notes()) != 1 || !strings.Contains(a.Notes()[0], "a script (sh, process ") {
+		t.Errorf("notes %q, want one of the script", a.Notes())
 	}
 	got := a.Apply(t.Context(), slots(4, 8))
 	if !got.Back || !strings.Contains(got.Err, "--apply-cmd") {
