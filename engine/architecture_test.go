@@ -66,7 +66,7 @@ var only = map[string][]string{
 	"github.com/cilium/ebpf": {"collect/ggml"},
 	"golang.org/x/arch":      {"collect/ggml/binary"},
 	// cmd/internal/serverdir keeps two tuners apart with a socket of this machine without an address.
-	"net": {"collect", "cmd/internal/apply/docker", "cmd/internal/exporter", "cmd/internal/kube", "cmd/rooftop", "cmd/internal/attach", "cmd/internal/autopilot", "cmd/internal/sim/vllmsim", "cmd/internal/serverdir", "cmd/internal/porttest"},
+	"net": {"collect", "cmd/internal/apply/docker", "cmd/internal/exporter", "cmd/internal/kube", "cmd/rooftop", "cmd/internal/attach", "cmd/internal/autopilot", "cmd/internal/sim/vllmsim", "cmd/internal/serverdir", "cmd/internal/programtest"},
 }
 
 func TestRoomsKeepTheirWalls(t *testing.T) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -36,7 +36,7 @@ func tuneFlags(t *testing.T, env []string, args ...string) (*tuneOptions, error)
 func program(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "apply.sh")
-	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700))
+	must(t, programtest.Write(path, []byte("#!/bin/sh\n")))
 	return path
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // deployDir has the scripts of a deployment, which the README explains.
@@ -50,7 +52,7 @@ func TestDeployScriptGoesByTheExitCode(t *testing.T) {
 			text := "#!/bin/sh\necho '{\"type\":\"measured\"}'\n" +
 				"echo '{\"schema\":\"rooftop.event/v1\",\"type\":\"finished\",\"exit_code\":3,\"reason\":\"no restart is left\",\"command\":\"\"}'\n" +
 				"echo \"$@\" >&2\nexit " + c.rooftop + "\n"
-			must(t, os.WriteFile(fake, []byte(text), 0o700))
+			must(t, programtest.Write(fake, []byte(text)))
 			out, code := runScript(t, "deploy.sh", []string{
 				"ROOFTOP=" + fake, "URL=http://127.0.0.1:1", "EVENTS=" + filepath.Join(dir, "events.jsonl"),
 			}, "--slo", "ttft_p99=500ms")

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 )
 
@@ -205,7 +205,7 @@ func (a answer) ended(t *testing.T, code int) []autoEvent {
 // From too few slots to more, on a server started by rooftop: the change is kept, and the server keeps running.
 func TestE2EAutoStartsAServer(t *testing.T) {
 	env := ownState(t)
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	path := builtByName(t)
 	endServing(t, at)
 	offerSim(t, at)
@@ -235,7 +235,7 @@ func TestE2EAutoStartsAServer(t *testing.T) {
 func TestE2ENothingIsDoneWithoutAYes(t *testing.T) {
 	env := ownState(t)
 	_, state, _ := strings.Cut(env[0], "=")
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	startsSim(t, at, tightSlots)
 	offerSim(t, at)
 	before := serving(t, at).Identity()
@@ -289,12 +289,12 @@ func TestE2EChangesThatFail(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := ownState(t)
-			at := porttest.Address(t)
+			at := programtest.Address(t)
 			path := builtByName(t)
 			env = append(env, "PROGRAM="+path)
 			vllm := filepath.Join(t.TempDir(), "vllm")
 			text := "#!/bin/sh\nROOFTOP=$PROGRAM\nshift\ncase \"$*\" in\n*'--max-num-seqs " + tightSlots + "'*) exec \"$ROOFTOP\" sim \"$@\" ;;\nesac\n" + c.script + "\n"
-			must(t, os.WriteFile(vllm, []byte(text), 0o700))
+			must(t, programtest.Write(vllm, []byte(text)))
 			endServing(t, at)
 			offerSim(t, at)
 			a := beginWith(t, env, append([]string{
@@ -343,12 +343,12 @@ echo $! >"$DIR/pid"
 // The script of a deployment, on a server that is restarted by a program.
 func TestE2EDeployScript(t *testing.T) {
 	env := append(os.Environ(), ownState(t)...)
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	path := builtByName(t)
 	dir := t.TempDir()
 	flags := "--max-model-len=8192\n--sim-startup-time=2s\n--host=" + at.Addr().String() + "\n--port=" + strconv.Itoa(int(at.Port())) + "\n--max-num-seqs=" + tightSlots + "\n"
 	for name, text := range map[string]string{"flags": flags, "restart.sh": restartScript} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
+		must(t, programtest.Write(filepath.Join(dir, name), []byte(text)))
 	}
 	for name, value := range map[string]string{
 		"DIR": dir, "PROGRAM": path, "MODEL": simModel, "FLAGS": filepath.Join(dir, "flags"), "RESTART": filepath.Join(dir, "restart.sh"),

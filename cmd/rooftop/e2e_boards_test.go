@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // boardServers are servers for which every panel of the boards has data: one with a recommendation, and two of one
@@ -35,7 +35,7 @@ func TestE2EBoards(t *testing.T) {
 		t.Fatal("ROOFTOP_E2E_PROMETHEUS is not set: run .ci/install-prometheus and give its last line")
 	}
 	targets, _, _ := scrapable(t, boardServers)
-	prometheus, exporter, dir := porttest.Address(t).String(), porttest.Address(t).String(), t.TempDir()
+	prometheus, exporter, dir := programtest.Address(t).String(), programtest.Address(t).String(), t.TempDir()
 	config := fmt.Sprintf(`global: {scrape_interval: 2s, evaluation_interval: 2s}
 rule_files: ['rules.yml']
 scrape_configs:

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // engine is a real server that a shell started in its background, so that `$!` is the PID of the shell and not of the
@@ -29,7 +29,7 @@ const behind = `trap 'trap - TERM; kill 0' TERM; cd "$0" && "$@" > server.log 2>
 func startVLLM(t *testing.T, script string) *engine {
 	t.Helper()
 	dir := installation(t)
-	s := &vllm{at: porttest.Address(t), args: []string{"--max-num-seqs", "16"}}
+	s := &vllm{at: programtest.Address(t), args: []string{"--max-num-seqs", "16"}}
 	python := filepath.Join(dir, "venv", "bin", "python")
 	return wrapped(t, &engine{vllm: s, name: "vLLM"}, script, append([]string{python}, s.command(dir)...))
 }
@@ -42,7 +42,7 @@ func startLlamaCPP(t *testing.T, script string) *engine {
 	}
 	serve, err := filepath.Abs(filepath.Join("..", "..", ".ci", "serve-llamacpp.py"))
 	must(t, err)
-	s := &vllm{at: porttest.Address(t)}
+	s := &vllm{at: programtest.Address(t)}
 	return wrapped(t, &engine{vllm: s, name: "llama.cpp"}, script, []string{
 		filepath.Join(dir, "venv", "bin", "python"), serve, filepath.Join(dir, "model.gguf"), s.at.String(),
 	})

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // scrapedServer is a simulated server with a planted fault, and the expected entry of the fleet.
@@ -48,7 +48,7 @@ func scrapable(t *testing.T, servers []scrapedServer) (targets []string, byName 
 	byName = map[string]*scrapedServer{}
 	for i := range servers {
 		s := &servers[i]
-		at := porttest.Address(t)
+		at := programtest.Address(t)
 		server := spawn(t, slices.Concat([]string{"sim"}, s.sim, []string{"--sim-startup-time", "1s"}, listensAt(at))...)
 		address := at.String()
 		targets, byName[address] = append(targets, address), s
@@ -79,7 +79,7 @@ func scraping(t *testing.T, programs, name string, interval time.Duration, targe
 		"Prometheus":      {"prometheus", "--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address="},
 		"VictoriaMetrics": {"victoria-metrics", "-promscrape.config=" + config, "-storageDataPath=" + filepath.Join(dir, "data"), "-httpListenAddr="},
 	}[name]
-	address := porttest.Address(t).String()
+	address := programtest.Address(t).String()
 	argv[len(argv)-1] += address
 	cmd := exec.Command(filepath.Join(programs, "root", "usr", "bin", argv[0]), argv[1:]...)
 	must(t, cmd.Start())
@@ -144,7 +144,7 @@ func TestE2EFleet(t *testing.T) {
 	}
 	tool := filepath.Join(programs, "root", "usr", "bin", "promtool")
 	t.Run("exporter", func(t *testing.T) {
-		address := porttest.Address(t).String()
+		address := programtest.Address(t).String()
 		spawn(t, "exporter", "--prometheus", stores["Prometheus"], "--since", "85s", "--listen", address)
 		page := ""
 		for began := time.Now(); !strings.Contains(page, "rooftop_diagnosis_timestamp_seconds "); time.Sleep(200 * time.Millisecond) {

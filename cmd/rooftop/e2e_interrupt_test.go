@@ -26,7 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	main "github.com/rooftop-dev/rooftop/cmd/rooftop"
 )
 
@@ -528,7 +528,7 @@ func TestE2EInterruptedAgent(t *testing.T) {
 	for name, during := range map[string]bool{"while the change is made": true, "with the change in place": false} {
 		t.Run(name, func(t *testing.T) {
 			env := ownState(t) // side by side
-			at := porttest.Address(t)
+			at := programtest.Address(t)
 			startsSim(t, at, tightSlots)
 			offerSim(t, at)
 			a := startAgent(t, env, "--allow-changes", url(at))

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // The main task on a real vLLM, as CI runs it: rooftop finds that the slots are full, restarts the server with more,
 // proves the gain and keeps it.
 func TestE2EKept(t *testing.T) {
 	program := built(t)
-	at, dir := porttest.Address(t), installation(t)
+	at, dir := programtest.Address(t), installation(t)
 	s := &vllm{at: at, args: []string{"--max-num-seqs", "4"}, log: filepath.Join(t.TempDir(), "vllm.log"), gone: make(chan struct{})}
 	// Other work on this machine must not decide the verdict: rooftop gives none if the share of time in which the
 	// server waits for a CPU core differs.

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // A rooftop that is killed in the middle of a run: 'rooftop recover' leaves the
@@ -53,7 +53,7 @@ const slotsFile = "# of the team\nmax-num-seqs: 4   # measured in May\n"
 func newVictim(t *testing.T, inPlace, inFile bool) *victim {
 	t.Helper()
 	path := builtByName(t)
-	v := &victim{t: t, dir: t.TempDir(), at: porttest.Address(t), rooftop: path, mark: "sim", starts: 30 * time.Second}
+	v := &victim{t: t, dir: t.TempDir(), at: programtest.Address(t), rooftop: path, mark: "sim", starts: 30 * time.Second}
 	v.argv = []string{path, "sim", simModel, "--sim-gpu", "NVIDIA A100-SXM4-80GB", "--max-model-len", "4096", "--sim-startup-time", "300ms"}
 	v.argv = append(v.argv, listensAt(v.at)...)
 	if inFile {

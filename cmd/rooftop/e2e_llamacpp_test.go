@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // llamaServer starts Debian's llama-server on a small model with one thread, and stops it at the end of the test.
@@ -27,7 +27,7 @@ func llamaServer(t *testing.T, args ...string) *vllm {
 	if _, err := binary(); err != nil {
 		t.Fatal(err)
 	}
-	s := &vllm{at: porttest.Address(t), log: filepath.Join(t.TempDir(), "llama-server.log"), gone: make(chan struct{})}
+	s := &vllm{at: programtest.Address(t), log: filepath.Join(t.TempDir(), "llama-server.log"), gone: make(chan struct{})}
 	cmd := exec.Command(program, slices.Concat([]string{"-m", filepath.Join(ggml, "models", "tiny.gguf")}, listensAt(s.at), []string{"--metrics", "--threads", "1"}, args)...)
 	cmd.Env = serverEnvironment()
 	s.start(t, cmd)

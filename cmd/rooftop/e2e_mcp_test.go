@@ -14,7 +14,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // agent is an agent's program with rooftop as its MCP server.
@@ -60,7 +60,7 @@ func (a *agent) use(tool string, args map[string]any) (text string, document map
 // change in place, which is reverted.
 func TestE2EAutoAgent(t *testing.T) {
 	env := ownState(t)
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	startsSim(t, at, tightSlots)
 	offerSim(t, at)
 	a := startAgent(t, env, "--allow-changes", url(at))

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // Deadlines for texts on a screen, which only a hang reaches: the texts appear within moments, or after some windows.
@@ -177,7 +177,7 @@ const (
 // startSimulated starts a server that has too few slots, with load.
 func startSimulated(t *testing.T) *simulated {
 	t.Helper()
-	s := &simulated{t: t, at: porttest.Address(t)}
+	s := &simulated{t: t, at: programtest.Address(t)}
 	s.start(fewSlots)
 	s.load = spawn(t, "load", "--url", s.url(), "--clients", simClients, "--prompt-tokens", "100-300", "--output-tokens", "50-150",
 		"--stagger", "1s", "--duration", "0")

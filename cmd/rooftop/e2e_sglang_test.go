@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // startSGLang starts a real SGLang with the given flags and ends it at the end of the test.
@@ -25,7 +25,7 @@ func startSGLang(t *testing.T, args ...string) *vllm {
 	}
 	serve, err := filepath.Abs(filepath.Join("..", "..", ".ci", "serve-sglang"))
 	must(t, err)
-	s := &vllm{at: porttest.Address(t), args: args, log: filepath.Join(t.TempDir(), "sglang.log"), gone: make(chan struct{})}
+	s := &vllm{at: programtest.Address(t), args: args, log: filepath.Join(t.TempDir(), "sglang.log"), gone: make(chan struct{})}
 	cmd := exec.Command(serve, slices.Concat([]string{dir, strconv.Itoa(int(s.at.Port()))}, listensAt(s.at), args)...)
 	cmd.Env = serverEnvironment()
 	s.start(t, cmd)

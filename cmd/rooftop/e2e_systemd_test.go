@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
 // A server started by a unit of systemd, with a real systemd in separate namespaces and simulated servers, one for
@@ -56,10 +58,10 @@ func boot(t *testing.T, script, file string, text []byte, up ...string) *machine
 		err = os.Mkdir(shared, 0o755)
 	}
 	if err == nil {
-		err = os.WriteFile(m.binary, data, 0o755)
+		err = programtest.Write(m.binary, data)
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(shared, file), bytes.ReplaceAll(text, []byte("BINARY"), []byte(m.binary)), 0o755)
+		err = programtest.Write(filepath.Join(shared, file), bytes.ReplaceAll(text, []byte("BINARY"), []byte(m.binary)))
 	}
 	must(t, err)
 	log, err := os.Create(filepath.Join(m.dir, "boot.log"))

@@ -27,7 +27,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 )
 
@@ -74,7 +74,7 @@ func number(t *testing.T, text string) int {
 
 func TestE2EConcurrencySaturation(t *testing.T) {
 	load := chat(32)
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	s := startServer(t, at, "--max-num-seqs", "4")
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)
@@ -126,7 +126,7 @@ func TestE2EConcurrencySaturation(t *testing.T) {
 }
 
 func TestE2EOrdinaryServer(t *testing.T) {
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	flags := []string{"--max-num-seqs", "32"}
 	s := launch(t, at, nil, flags...)
 	// The case about secrets starts the server again.
@@ -227,7 +227,7 @@ node_load1 0.21
 	}))
 	defer other.Close()
 	for _, tc := range []struct{ name, url, says string }{
-		{"wrong port", url(porttest.Address(t)) + "/metrics", ""},
+		{"wrong port", url(programtest.Address(t)) + "/metrics", ""},
 		{"another exporter", other.URL + "/metrics", "vLLM"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

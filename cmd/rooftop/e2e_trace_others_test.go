@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/gguf"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 )
 
@@ -145,7 +146,7 @@ func steal(t *testing.T, pinned func(string, ...string) *exec.Cmd) int {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), thiefName)
-	if err := os.WriteFile(path, program, 0o755); err != nil { //nolint:gosec // a program
+	if err := programtest.Write(path, program); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
 	cmd := pinned(path, "-c", "while :; do :; done")

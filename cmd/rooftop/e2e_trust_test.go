@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 )
 
@@ -47,7 +47,7 @@ func (s *vllm) fallsIll(t *testing.T, signal syscall.Signal, long time.Duration,
 // TestE2EIllEngine watches an engine that hangs, recovers and dies, in a run that ends by itself two minutes later.
 func TestE2EIllEngine(t *testing.T) {
 	load := chat(11)
-	s := launch(t, porttest.Address(t), []string{"VLLM_KEEP_ALIVE_ON_ENGINE_DEATH=1"}, "--max-num-seqs", "3")
+	s := launch(t, programtest.Address(t), []string{"VLLM_KEEP_ALIVE_ON_ENGINE_DEATH=1"}, "--max-num-seqs", "3")
 	t.Cleanup(s.stop)
 	warmUp(t, s.url(), "", load)
 	g := offer(t, s.url(), "", load)

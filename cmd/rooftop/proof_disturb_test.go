@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -47,7 +47,7 @@ func TestProofProbeDisturbs(t *testing.T) {
 	if blocks < 10 {
 		t.Fatalf("%d blocks, want ten at least: twenty pairs", blocks)
 	}
-	s := startServer(t, porttest.Address(t), "--max-num-seqs", "8")
+	s := startServer(t, programtest.Address(t), "--max-num-seqs", "8")
 	// Short prompts and long outputs of different lengths: prompts arrive in bursts, and one more
 	// of them slows a window down by as much as the effect to measure.
 	load := loadgen.Load{Clients: 8, PromptTokens: loadgen.Fixed(16), OutputTokens: loadgen.Between(400, 1200), Style: loadgen.Characters, Stagger: 5 * time.Second, Seed: 1}

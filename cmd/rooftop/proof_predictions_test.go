@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/bench"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 	core "github.com/rooftop-dev/rooftop/engine"
@@ -103,7 +103,7 @@ func (w *workload) diagnosed(t *testing.T, flags []string) replayed {
 	file := filepath.Join(proofDir(t), w.name+strings.NewReplacer("--", "-", "/", "-").Replace(strings.Join(flags, ""))+".gz")
 	program := built(t)
 	if _, err := os.Stat(file); err != nil {
-		server := launch(t, porttest.Address(t), nil, flags...)
+		server := launch(t, programtest.Address(t), nil, flags...)
 		defer server.stop()
 		warmUp(t, server.url(), "", w.load)
 		g := offer(t, server.url(), "", w.load)

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -82,7 +82,7 @@ type started struct {
 func (w *workload) try(t *testing.T, flags []string) (s started) {
 	s.Flags = flags
 	ok := t.Run(strings.Join(append([]string{w.name}, flags...), " "), func(t *testing.T) {
-		server := startServer(t, porttest.Address(t), flags...)
+		server := startServer(t, programtest.Address(t), flags...)
 		warmUp(t, server.url(), "", w.load)
 		g := offer(t, server.url(), "", w.load)
 		server.settle(t, proofSettle)
@@ -108,7 +108,7 @@ type changes struct {
 // tuned lets rooftop tune the server from the bad start.
 func (w *workload) tuned(t *testing.T, more ...string) changes {
 	t.Helper()
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	server := launch(t, at, nil, w.bad...)
 	warmUp(t, server.url(), "", w.load)
 	g := offer(t, server.url(), "", w.load)
@@ -323,7 +323,7 @@ func TestProofPlacebo(t *testing.T) {
 
 // placebos restarts a server and lets rooftop follow.
 func (w *workload) placebos(t *testing.T) changes {
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	url := url(at)
 	server := launch(t, at, nil, append(slices.Clone(w.bad), "--max-logprobs", "20")...)
 	warmUp(t, url, "", w.load)

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
@@ -45,7 +45,7 @@ func begunBy(t *testing.T, l *launcher.Launch, program string) *elsewhere {
 	t.Helper()
 	h, err := newHost(testGrace)
 	must(t, err)
-	s := &elsewhere{at: porttest.Address(t), log: filepath.Join(t.TempDir(), "vllm.log")}
+	s := &elsewhere{at: programtest.Address(t), log: filepath.Join(t.TempDir(), "vllm.log")}
 	l.Argv = command(program, s.at, l.Argv...)
 	must(t, os.WriteFile(s.log, []byte("what was there before\n"), 0o644))
 	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_APPEND, 0)
@@ -187,7 +187,7 @@ func openProgram(t *testing.T) string {
 	data, err := os.ReadFile(program(t))
 	must(t, err)
 	path := filepath.Join(dir, "vllm")
-	for _, err := range []error{os.Chmod(dir, 0o755), os.WriteFile(path, data, 0o755)} {
+	for _, err := range []error{os.Chmod(dir, 0o755), programtest.Write(path, data)} {
 		must(t, err)
 	}
 	return path
@@ -294,7 +294,7 @@ func TestAttachKeepsAPipe(t *testing.T) {
 	must(t, err)
 	defer r.Close()
 	l := usual(t, "--max-num-seqs", "4")
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	l.Argv = command(program(t), at, l.Argv...)
 	if _, err := h.start(t.Context(), l, [3]*os.File{nil, w, w}, nil, func(journal.Process) error { return nil }); err != nil {
 		t.Fatal(err)
@@ -339,7 +339,7 @@ func TestAttachLeavesAnotherAddressAlone(t *testing.T) {
 // A server that something starts again by itself is left to that.
 func TestAttachLeavesAServerThatComesBack(t *testing.T) {
 	t.Parallel()
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	script := fmt.Sprintf("for i in 1 2; do %s; done", strings.Join(command(program(t), at, "--max-num-seqs", "4"), " "))
 	loop := exec.Command("sh", "-c", script)
 	loop.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -429,7 +429,7 @@ func TestNewAttachRefuses(t *testing.T) {
 	})
 	for how, replace := range map[string]func(path string) error{
 		"program replaced in mid-run": func(path string) error {
-			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, []byte("#!/bin/false\n"), 0o755))
+			return errors.Join(os.Rename(path, path+".old"), programtest.Write(path, []byte("#!/bin/false\n")))
 		},
 		"program removed in mid-run": os.Remove,
 	} {

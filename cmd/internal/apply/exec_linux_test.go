@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
@@ -108,7 +108,7 @@ func behaving(t *testing.T, how string) string {
 
 func startedBy(t *testing.T, n *notebook, program string, args ...string) (*Exec, netip.AddrPort) {
 	t.Helper()
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	e, err := NewExec(command(program, at, args...), testPlan(n))
 	must(t, err)
 	must(t, e.Start(t.Context()))
@@ -258,7 +258,7 @@ func TestARevertNeedsNoJournal(t *testing.T) {
 // TestExecLeavesNoServerThatIsNotWrittenDown: the first start has no server to go back to.
 func TestExecLeavesNoServerThatIsNotWrittenDown(t *testing.T) {
 	t.Parallel()
-	n, at := newNotebook(t), porttest.Address(t)
+	n, at := newNotebook(t), programtest.Address(t)
 	n.full = journal.Ready
 	e, err := NewExec(command(program(t), at), testPlan(n))
 	must(t, err)
@@ -372,7 +372,7 @@ func TestExecRefusesATakenPort(t *testing.T) {
 func TestExecStartFails(t *testing.T) {
 	t.Parallel()
 	n := newNotebook(t)
-	e, err := NewExec(command(program(t), porttest.Address(t), "--max-num-seqs", strconv.Itoa(slotsRefused)), testPlan(n))
+	e, err := NewExec(command(program(t), programtest.Address(t), "--max-num-seqs", strconv.Itoa(slotsRefused)), testPlan(n))
 	must(t, err)
 	err = e.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "unrecognized arguments: --no-such-flag") {

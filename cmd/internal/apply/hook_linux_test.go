@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/apply/manager"
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -32,7 +32,7 @@ func hooked(t *testing.T, script string) (h *Managed, n *notebook, calls string)
 	server.Env = append(server.Env, "FAKE_STARTS="+starts)
 	at := begun(t, server).at
 	program := filepath.Join(dir, "restart")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nCALLS='"+calls+"' STARTS='"+starts+"'\ncat >>\"$CALLS\"\ntrap '[ $? -ne 0 ] || printf x >>\"$STARTS\"' EXIT # restarted\n"+script), 0o755); err != nil {
+	if err := programtest.Write(program, []byte("#!/bin/sh\nCALLS='"+calls+"' STARTS='"+starts+"'\ncat >>\"$CALLS\"\ntrap '[ $? -ne 0 ] || printf x >>\"$STARTS\"' EXIT # restarted\n"+script)); err != nil {
 		t.Fatal(err)
 	}
 	n = newNotebook(t)
@@ -211,7 +211,7 @@ func TestHookMayTakeItsTimeWhileTheServerAnswers(t *testing.T) {
 func TestHookWithoutAServer(t *testing.T) {
 	t.Parallel()
 	h, _, calls := hooked(t, "")
-	h.plan.Ready.URL = "http://" + porttest.Address(t).String()
+	h.plan.Ready.URL = "http://" + programtest.Address(t).String()
 	h.plan.Ready.Within = 300 * time.Millisecond
 	got := h.Apply(t.Context(), slots(4, 8))
 	if got.Back || !strings.Contains(got.Err, "/health did not answer within 300ms") || len(told(t, calls)) != 2 {
@@ -324,7 +324,7 @@ func TestCanaryOfAServer(t *testing.T) {
 func TestCallersAreThoseThatWereCalled(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "restart")
-	must(t, os.WriteFile(program, []byte("#!/bin/sh\nkill -STOP $$\n"), 0o700))
+	must(t, programtest.Write(program, []byte("#!/bin/sh\nkill -STOP $$\n")))
 	start := func(env []string, argv ...string) int {
 		cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 		cmd.Env = append(os.Environ(), env...)

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
@@ -300,7 +301,7 @@ func program(t *testing.T) string {
 	if err := os.Link(self, path); err != nil {
 		data, err := os.ReadFile(self)
 		must(t, err)
-		must(t, os.WriteFile(path, data, 0o755))
+		must(t, programtest.Write(path, data))
 	}
 	return path
 }

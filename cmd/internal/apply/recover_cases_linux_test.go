@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/journal"
@@ -339,7 +340,7 @@ func TestProgramTakesBackWhatWasCutOff(t *testing.T) {
 	s := newSite(t, "attach", 0) // someone has to answer
 	dir := t.TempDir()
 	program := filepath.Join(dir, "deploy")
-	must(t, os.WriteFile(program, []byte("#!/bin/sh\ncat > "+dir+"/got\necho \"$ROOFTOP_REVERT\" > "+dir+"/revert\n"), 0o755))
+	must(t, programtest.Write(program, []byte("#!/bin/sh\ncat > "+dir+"/got\necho \"$ROOFTOP_REVERT\" > "+dir+"/revert\n")))
 	s.programCutOff(t, program,
 		journal.Record{Kind: journal.Intent, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
 		journal.Record{Kind: journal.Ready},
@@ -360,7 +361,7 @@ func TestProgramTakesBackWhatWasCutOff(t *testing.T) {
 	s.clean(t, "after the repair")
 
 	t.Run("which fails", func(t *testing.T) {
-		must(t, os.WriteFile(program, []byte("#!/bin/sh\necho no route to host; exit 3\n"), 0o755))
+		must(t, programtest.Write(program, []byte("#!/bin/sh\necho no route to host; exit 3\n")))
 		s.programCutOff(t, program, journal.Record{Kind: journal.Intent, Changes: []engine.Change{{Flag: "--a", To: "1"}}})
 		if err := s.repaired(t, s.survey(t)); err == nil || !strings.Contains(err.Error(), "could not be reverted") {
 			t.Errorf("got %v", err)
@@ -377,7 +378,7 @@ func TestProgramThatRestartsNothingTakesNothingBack(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "attach", 0)
 	program := filepath.Join(t.TempDir(), "deploy")
-	must(t, os.WriteFile(program, []byte("#!/bin/sh\nexit 0\n"), 0o755))
+	must(t, programtest.Write(program, []byte("#!/bin/sh\nexit 0\n")))
 	s.programCutOff(t, program,
 		journal.Record{Kind: journal.Intent, Changes: []engine.Change{{Flag: "--max-num-seqs", From: "4", To: "8"}}},
 		journal.Record{Kind: journal.Ready},

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine"
@@ -171,7 +171,7 @@ const configBytes = "# slots are measured\nmax-num-seqs: 4   # of 2026\nmax-mode
 func newSite(t *testing.T, mode string, seed uint64) *site {
 	t.Helper()
 	s := &site{dir: t.TempDir()}
-	s.errand = errand{Root: filepath.Join(s.dir, "servers"), Mode: mode, Seed: seed, At: porttest.Address(t)}
+	s.errand = errand{Root: filepath.Join(s.dir, "servers"), Mode: mode, Seed: seed, At: programtest.Address(t)}
 	s.Argv = command(program(t), s.At)
 	if seed%2 == 0 {
 		s.Argv = append(s.Argv, "--max-num-seqs", "4")

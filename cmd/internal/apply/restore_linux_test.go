@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
@@ -207,7 +207,7 @@ func TestWhatCameBackByItselfIsSeen(t *testing.T) {
 // TestACommandThatGoesIntoTheBackgroundIsRefused in words, at its first start.
 func TestACommandThatGoesIntoTheBackgroundIsRefused(t *testing.T) {
 	t.Parallel()
-	n, at := newNotebook(t), porttest.Address(t)
+	n, at := newNotebook(t), programtest.Address(t)
 	e, err := NewExec(command(behaving(t, "daemon"), at), testPlan(n))
 	must(t, err)
 	t.Cleanup(func() {
@@ -288,7 +288,7 @@ func TestALostJournalIsFoundFromTheProcess(t *testing.T) {
 // TestAJournalThatIsRemovedInMidRun is written again before the next act, and a trial that was kept is no trial.
 func TestAJournalThatIsRemovedInMidRun(t *testing.T) {
 	t.Parallel()
-	root, at := filepath.Join(t.TempDir(), "servers"), porttest.Address(t)
+	root, at := filepath.Join(t.TempDir(), "servers"), programtest.Address(t)
 	store, err := serverdir.OpenStore(root, serverdir.Identity{Host: at.Addr().String(), Port: int(at.Port())}, "test")
 	must(t, err)
 	e, err := NewExec(command(program(t), at, "--max-num-seqs", "4"), Plan{Journal: store, Grace: testGrace, Ready: Readiness{Within: hang, Answer: hang}})

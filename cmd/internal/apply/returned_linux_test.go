@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
 
@@ -66,7 +66,7 @@ func TestAStrangersTwinIsNoComeback(t *testing.T) {
 // A loop that goes on while rooftop's own server is starting is seen: that one makes way.
 func TestAttachMakesWayForAServerThatComesBackLater(t *testing.T) {
 	t.Parallel()
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	vllm := strings.Join(command(program(t), at, "--max-num-seqs", "4"), " ")
 	goOn := filepath.Join(t.TempDir(), "go on")
 	script := fmt.Sprintf("%[1]s; until [ -e '%[2]s' ]; do sleep 0.02; done; FAKE=late %[1]s", vllm, goOn)

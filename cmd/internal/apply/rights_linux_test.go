@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/launcher"
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/serverdir"
 	"github.com/rooftop-dev/rooftop/engine/journal"
 )
@@ -196,7 +196,7 @@ func recovered(t *testing.T, uid int, spare bool, lead func(s *theirs) error) {
 	if uid == 0 {
 		s.launch.Owner = launcher.Owner{Groups: groups(t)}
 	}
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	s.launch.Argv = command(s.program, at, s.launch.Argv...)
 	s.launch.Std = [3]string{os.DevNull, s.log, s.log}
 	file, err := launcher.ReadFile(s.config)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
@@ -50,7 +50,7 @@ func TestHostRestartsUnderItsClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	config = config.With("--host", at.Addr().String())
 	h := &Host{Scenario: found[0], Seed: 1, Startup: 10 * time.Millisecond, Port: int(at.Port())}
 	defer h.Close()

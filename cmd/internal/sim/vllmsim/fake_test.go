@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/perf"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
@@ -192,7 +192,7 @@ func host(t *testing.T, m machine, s *settings.Settings) *Host {
 
 func unready(t *testing.T, m machine, s *settings.Settings) *Host {
 	t.Helper()
-	h := &Host{address: porttest.Address(t).String(), clock: newClock(s.Scale)}
+	h := &Host{address: programtest.Address(t).String(), clock: newClock(s.Scale)}
 	h.begin(m, s)
 	t.Cleanup(func() { h.Close(context.Background(), false) })
 	return h

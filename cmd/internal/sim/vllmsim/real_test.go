@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/porttest"
+	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/collect/vllm"
@@ -27,7 +27,7 @@ func parseArgs(t testing.TB, line string) *settings.Settings {
 	for i, w := range words {
 		words[i] = strings.ReplaceAll(w, "_", " ")
 	}
-	at := porttest.Address(t)
+	at := programtest.Address(t)
 	s, err := settings.Parse(append(words, "--host", at.Addr().String(), "--port", strconv.Itoa(int(at.Port())), "--sim-startup-time", "0"), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
-// Package porttest gives tests addresses for servers that need one to start, or that listen again at the same
-// address. A server inside the test listens on port 0 instead and keeps its listener.
-package porttest
+// Package programtest gives tests what the programs that they start need: a file that can be executed, and an address
+// for a server that needs one to start, or that listens again at the same address. A server inside the test listens on
+// port 0 instead and keeps its listener.
+package programtest
 
 import (
 	"errors"
@@ -60,6 +61,15 @@ func free(at netip.AddrPort) error {
 		return err
 	}
 	return syscall.Bind(socket, &syscall.SockaddrInet4{Port: int(at.Port()), Addr: at.Addr().As4()})
+}
+
+// Write writes an executable file. A program that another goroutine starts meanwhile would have a copy of the open file
+// until it is executed, and Linux refuses to execute a file that is open for writing (execve(2), ETXTBSY): no program is
+// started while the file is open.
+func Write(path string, content []byte) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, content, 0o755)
 }
 
 // loopback returns the address of a test process.
