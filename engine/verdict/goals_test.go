@@ -176,6 +176,7 @@ func TestHostIsNamed(t *testing.T) {
 		{"they wait for one another", 800, host(0.05, 0.01), host(0.3, 0.02), Worse, ByFlag},
 		{"threads wait less", 1300, host(0.6, unknown), host(0.3, unknown), Inconclusive, ByHost},
 		{"a neighbour left", 1300, host(0.6, 0.4), host(0.3, 0.01), Inconclusive, ByHost},
+		{"others used a little less, a busy server on two cores", 2960, host(0.872, 0.408), host(0.775, 0.347), Better, ByFlag},
 		{"they wait less for one another, while clients do more", 1300, host(0.6, 0.02), host(0.3, 0.06), Better, ByFlag},
 	} {
 		before := &Side{Incarnations: []Incarnation{steadyLife(1, 1000, 0.2, 16, 8)}, Host: c.before}

@@ -35,7 +35,7 @@ type host struct {
 // host bounds what a neighbour on the machine explains. If the server's threads are known not to
 // have waited more for a core, bursts are the server's own. Its threads wait for one another too: a
 // setting that lets fewer of them run at once looks like a neighbour that left, unless other programs
-// are known to have used as much of the cores as before.
+// are known to have used as much of the cores as before. Their difference bounds what a neighbour explains.
 func (c *comparison) host() {
 	h := &c.hosts
 	before, after := c.side[0].host.Wait, c.side[1].host.Wait
@@ -50,7 +50,12 @@ func (c *comparison) host() {
 			h.busy = false
 		}
 		if h.busy {
-			explain(busyPower * math.Log((1-after.V)/(1-before.V)))
+			by := math.Log((1 - after.V) / (1 - before.V))
+			if others[0].OK && others[1].OK && max(others[0].V, others[1].V) < 1 {
+				// Other programs cannot give back more time than they used.
+				by = math.Copysign(min(math.Abs(by), math.Abs(math.Log((1-others[1].V)/(1-others[0].V)))), by)
+			}
+			explain(busyPower * by)
 		}
 	}
 	if known && !h.busy {
