@@ -48,7 +48,7 @@ func (c cluster) testIll(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		d.output("pkill", "-CONT", "-f", "kube-apiserver --etcd")
 		away, found := readUntil(events, "the server answers again after", 90*time.Second)
-		if !found || !strings.Contains(away, "does not answer") || !strings.Contains(away, "that says nothing of the server: waiting up to") || strings.Contains(away, "applying") {
+		if !found || !strings.Contains(away, "does not answer") || !strings.Contains(away, "this says nothing about the server: waiting up to") || strings.Contains(away, "applying") {
 			t.Fatalf("while the API server was away it said:\n%s", away)
 		}
 		d.output("pkill", "-KILL", "-f", "bin/kubelet --config")
