@@ -79,3 +79,10 @@ func TestLaunchWith(t *testing.T) {
 		})
 	}
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

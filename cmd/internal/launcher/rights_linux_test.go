@@ -106,13 +106,6 @@ func (y *yard) spoils(t *testing.T) (list []string) {
 	return list
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // swaps are what a user may do to the file, its directory and the temporary name.
 func swaps(t *testing.T, y *yard) map[string]func() error {
 	dir, in := filepath.Dir(y.path), func(name string) string { return filepath.Join(y.root, name) }
