@@ -1,11 +1,9 @@
 package proc
 
 import (
-	"math"
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,19 +13,12 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// maxGroupPIDs is the most processes of a control group that are compared with the tree.
-// A larger group contains more than one server.
-const maxGroupPIDs = 4096
-
-// group locates the control group of a tree. Version 2 keeps everything in one
-// directory; version 1 has a hierarchy for each controller. A machine may use both
+// group locates the control group of a tree, of version 2 or 1. A machine may use both
 // versions for different controllers.
 type group struct {
 	path string // name in /proc/PID/cgroup
 	v2   hierarchy
-	cpu  hierarchy // v1: quota and throttling
-	acct hierarchy // v1: CPU time
-	mem  hierarchy // v1
+	v1   hierarchy // of the controller cpu
 }
 
 // hierarchy is a control group within one mounted hierarchy; dir is "" if the group is
@@ -49,7 +40,7 @@ func (f procfiles) newGroup(pid int) *group {
 	}
 	mounts := parseMounts(text)
 	g := &group{}
-	parts := map[string]*hierarchy{"": &g.v2, "cpu": &g.cpu, "cpuacct": &g.acct, "memory": &g.mem}
+	parts := map[string]*hierarchy{"": &g.v2, "cpu": &g.v1}
 	for _, c := range groups {
 		if len(c.Controllers) == 0 {
 			c.Controllers = []string{""} // of version 2
@@ -65,7 +56,7 @@ func (f procfiles) newGroup(pid int) *group {
 			}
 		}
 	}
-	if g.v2.dir == "" && g.cpu.dir == "" && g.acct.dir == "" && g.mem.dir == "" {
+	if g.v2.dir == "" && g.v1.dir == "" {
 		return nil
 	}
 	return g
@@ -151,26 +142,8 @@ func (s *Sampler) readGroup(at time.Duration) {
 		return
 	}
 	out := capture.CgroupSample{At: at, Path: s.group.path}
-	s.group.cpuTime(&out)
 	s.group.cpuLimit(&out)
-	s.group.memory(&out)
-	ours := make(map[int]bool, len(s.members))
-	for _, m := range s.members {
-		ours[m.pid] = true
-	}
-	out.Whole = s.group.containsOnly(ours)
 	s.tree.Cgroups = append(s.tree.Cgroups, out)
-}
-
-// cpuTime reads the CPU time of all processes of the group, ended ones included.
-func (g *group) cpuTime(out *capture.CgroupSample) {
-	if ns, ok := number64(g.acct.dir, "cpuacct.usage"); ok {
-		out.CPUSeconds = stat.Some(float64(ns) / 1e9)
-		return
-	}
-	if us, ok := cpuStat(g.v2.dir, "usage_usec"); ok {
-		out.CPUSeconds = stat.Some(float64(us) / 1e6)
-	}
 }
 
 // cpuLimit finds the smallest CPU limit of the group and its parents. It reads the
@@ -178,8 +151,8 @@ func (g *group) cpuTime(out *capture.CgroupSample) {
 // not show throttling by a parent's limit.
 func (g *group) cpuLimit(out *capture.CgroupSample) {
 	h, limit, seconds, unit := g.v2, quotaV2, "throttled_usec", 1e6
-	if g.cpu.dir != "" {
-		h, limit, seconds, unit = g.cpu, quotaV1, "throttled_time", 1e9
+	if g.v1.dir != "" {
+		h, limit, seconds, unit = g.v1, quotaV1, "throttled_time", 1e9
 	}
 	at := h.dir
 	for _, dir := range h.levels() {
@@ -196,63 +169,6 @@ func (g *group) cpuLimit(out *capture.CgroupSample) {
 	if n, ok := cpuStat(at, seconds); ok {
 		out.ThrottledSeconds = stat.Some(float64(n) / unit)
 	}
-}
-
-// memory reads the memory that the group uses, page cache included, and the smallest
-// limit, both in bytes.
-func (g *group) memory(out *capture.CgroupSample) {
-	h, usage, limit := g.v2, "memory.current", "memory.max"
-	if g.mem.dir != "" {
-		h, usage, limit = g.mem, "memory.usage_in_bytes", "memory.limit_in_bytes"
-	}
-	if n, ok := number64(h.dir, usage); ok {
-		out.MemoryBytes = stat.Some(float64(n))
-	}
-	for _, dir := range h.levels() {
-		// Version 1 writes "no limit" as the largest number of whole pages.
-		if n, ok := number64(dir, limit); ok && n < math.MaxInt64>>1 {
-			if v := float64(n); !out.MemoryLimitBytes.OK || v < out.MemoryLimitBytes.V {
-				out.MemoryLimitBytes = stat.Some(v)
-			}
-		}
-	}
-}
-
-// containsOnly reports whether every process of the group and its subgroups is one of
-// ours. Processes of another PID namespace appear as 0 and do not count as ours.
-func (g *group) containsOnly(ours map[int]bool) bool {
-	dir := g.acct.dir
-	if dir == "" {
-		dir = g.v2.dir
-	}
-	if dir == "" {
-		return false
-	}
-	seen := 0
-	var walk func(dir string, depth int) bool
-	walk = func(dir string, depth int) bool {
-		text, err := readFile(dir + "/cgroup.procs")
-		if err != nil || depth > 16 {
-			return false
-		}
-		for field := range strings.FieldsSeq(string(text)) {
-			pid, err := strconv.Atoi(field)
-			if seen++; err != nil || !ours[pid] || seen > maxGroupPIDs {
-				return false
-			}
-		}
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return false
-		}
-		for _, e := range entries {
-			if e.IsDir() && !walk(filepath.Join(dir, e.Name()), depth+1) {
-				return false
-			}
-		}
-		return true
-	}
-	return walk(dir, 0) && seen > 0
 }
 
 // quotaV2 returns the limit in cpu.max, "100000 200000" or "max 100000": microseconds

@@ -44,10 +44,6 @@ func TestE2ETreeInPIDNamespace(t *testing.T) {
 		now += slowEvery
 		s.Sample()
 	}
-	tree := s.Tree()
-	if a, b := tree.Processes[0], tree.Processes[1]; a.InnerPID != 1 || b.InnerPID < 2 || b.InnerPID == b.PID {
-		t.Errorf("processes %+v and %+v; want them numbered from 1 inside", a, b)
-	}
 	if look := last(s); look.Processes[0].CPU <= 0 || !s.members[0].exact {
 		t.Errorf("CPU time of a process in another namespace: %+v", look.Processes[0])
 	}

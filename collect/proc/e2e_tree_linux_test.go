@@ -12,8 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
 // TestE2ETreeAgainstItsControlGroup samples, by its wrapper's PID, a program that a shell started in the background with
@@ -65,10 +63,12 @@ func TestE2ETreeAgainstItsControlGroup(t *testing.T) {
 			t.Fatalf("the program does not come up: %s", text)
 		}
 	}
-	group := func() float64 {
-		var now capture.CgroupSample
-		s.group.cpuTime(&now)
-		return now.CPUSeconds.V
+	group := func() float64 { // seconds
+		if ns, ok := number64(own, "cpuacct.usage"); ok {
+			return float64(ns) / 1e9
+		}
+		us, _ := cpuStat(own, "usage_usec")
+		return float64(us) / 1e6
 	}
 	before, begin := group(), time.Since(origin)
 	for time.Since(origin) < begin+10*time.Second {

@@ -117,23 +117,6 @@ func TestRooftopIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestDeadKeepsItsRole has a server that no process waits for, whose command line is gone.
-func TestDeadKeepsItsRole(t *testing.T) {
-	f, s, now := sampled(t, fake{pid: 5, ppid: 1, argv: []string{"bash"}}, fake{pid: 6, ppid: 5, argv: []string{"python3", "-m", "llama_cpp.server"}}, fake{pid: 7, ppid: 5, argv: []string{"tee"}})
-	s.Deep()
-	use(t, f, 6, counts{ppid: 5, start: 6, state: "Z", threads: 1, comm: "python3"})
-	put(t, f.root, "6/cmdline", "")
-	end(t, f, 7)
-	children(t, f, 5, 5, "6")
-	for range 2 {
-		*now += slowEvery
-		s.Sample()
-	}
-	if p := s.Tree().Processes[1]; p.PID != 6 || Role(p.Role) != AllInOne || p.Gone {
-		t.Errorf("%+v", p)
-	}
-}
-
 func TestPIDOfAContainer(t *testing.T) {
 	f := mount(t, fake{pid: 10, ppid: 1, argv: []string{"here"}}, fake{pid: 4000, ppid: 1, argv: []string{"vllm"}},
 		fake{pid: 5000, ppid: 1, argv: []string{"one"}}, fake{pid: 6000, ppid: 1, argv: []string{"two"}})

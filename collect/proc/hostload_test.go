@@ -93,22 +93,3 @@ func TestHostLoad(t *testing.T) {
 		t.Errorf("no such process: %v", err)
 	}
 }
-
-// TestNameOf checks that kernel threads are recognised by their flag, whatever a program is
-// called.
-func TestNameOf(t *testing.T) {
-	for text, want := range map[string]struct {
-		name   string
-		kernel bool
-	}{
-		"77 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 1 2 0 0 20 0 1 0 55 0 0 0\n":   {"kworker/0:1", true},
-		"78 (kworker) (x)) S 1 78 78 0 -1 4194560 0 0 0 0 1 2 0 0 20 0 1 0 55 0 0 0\n": {"kworker) (x)", false},
-	} {
-		if name, kernel, ok := NameOf([]byte(text)); name != want.name || kernel != want.kernel || !ok {
-			t.Errorf("%q, %v, %v of %q", name, kernel, ok, text)
-		}
-	}
-	if _, _, ok := NameOf(nil); ok {
-		t.Error("nothing has a name")
-	}
-}

@@ -8,14 +8,13 @@ import (
 
 // statLine holds the fields that a sample needs of /proc/PID/stat (proc_pid_stat(5)).
 type statLine struct {
-	comm         []byte // points into the parsed buffer
-	state        byte
-	ppid         int
-	minor, major uint64
-	cpu, reaped  time.Duration
-	threads      int
-	start        uint64
-	kernel       bool // a kernel thread
+	comm        []byte // points into the parsed buffer
+	state       byte
+	ppid        int
+	cpu, reaped time.Duration
+	threads     int
+	start       uint64
+	kernel      bool // a kernel thread
 }
 
 // parseStat parses /proc/PID/stat. The name may contain any character, parentheses and
@@ -35,7 +34,7 @@ func parseStat(b []byte) (line statLine, ok bool) {
 		}
 	}
 	at := func(n int) uint64 { return field[n-4] }
-	line.ppid, line.minor, line.major = int(min(at(4), math.MaxInt32)), at(10), at(12)
+	line.ppid = int(min(at(4), math.MaxInt32))
 	line.cpu, line.reaped = ticksTime(at(14), at(15)), ticksTime(at(16), at(17))
 	line.threads, line.start = int(min(at(20), math.MaxInt32)), at(22)
 	line.kernel = at(9)&kernelThread != 0
@@ -95,7 +94,7 @@ func parseStatm(b []byte) (pages int64, ok bool) {
 }
 
 // parseField returns the number after a key at the start of a line. The key includes its
-// separator: "read_bytes:" in /proc/PID/io, "nr_periods " in cpu.stat.
+// separator: "nr_periods " in cpu.stat.
 func parseField(b []byte, key string) (uint64, bool) {
 	for len(b) > 0 {
 		line, rest, _ := bytes.Cut(b, []byte("\n"))
@@ -106,17 +105,6 @@ func parseField(b []byte, key string) (uint64, bool) {
 		b = rest
 	}
 	return 0, false
-}
-
-// parseSchedstat returns how long a thread waited for a CPU, the second number of
-// /proc/PID/task/TID/schedstat (Documentation/scheduler/sched-stats.rst).
-func parseSchedstat(b []byte) (waited time.Duration, ok bool) {
-	_, b, ok = nextNumber(b)
-	if !ok {
-		return 0, false
-	}
-	n, _, ok := nextNumber(b)
-	return time.Duration(min(n, math.MaxInt64)), ok
 }
 
 // appendNumbers appends the positive numbers of a blank-separated list.

@@ -3,8 +3,6 @@ package proc
 import (
 	"bytes"
 	"testing"
-
-	"github.com/prometheus/procfs"
 )
 
 func FuzzParseStat(f *testing.F) {
@@ -26,11 +24,9 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-// FuzzParseField reads what /proc/PID/io, status and smaps_rollup hold.
+// FuzzParseField reads what cpu.stat holds.
 func FuzzParseField(f *testing.F) {
 	f.Add([]byte("rchar: 6976\nwchar: 0\nread_bytes: 4096\nwrite_bytes: 0\n"), "read_bytes")
-	f.Add([]byte("55-7f ---p 0 00:00 0   [rollup]\nRss:    1720 kB\nPss:     315 kB\nPss_Dirty: 1 kB\n"), "Pss")
-	f.Add([]byte("voluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3"), "nonvoluntary_ctxt_switches")
 	f.Fuzz(func(t *testing.T, b []byte, key string) {
 		n, ok := parseField(b, key+":")
 		if ok && !bytes.Contains(b, []byte(key+":")) {
@@ -43,7 +39,7 @@ func FuzzParseField(f *testing.F) {
 	})
 }
 
-// FuzzNumbers reads what statm, schedstat and children hold.
+// FuzzNumbers reads what statm and children hold.
 func FuzzNumbers(f *testing.F) {
 	for _, text := range []string{
 		"765 430 403 5 0 123 0\n", "1 18446744073709551615", "-", "1138269 505189 3\n", "0 18446744073709551615 0", "12 4711 9 ", "-3 0 99999999999 x 4",
@@ -54,32 +50,10 @@ func FuzzNumbers(f *testing.F) {
 		if pages, _ := parseStatm(b); pages < 0 || pages > 1<<40 {
 			t.Errorf("%d pages", pages)
 		}
-		if waited, _ := parseSchedstat(b); waited < 0 {
-			t.Errorf("waited %v", waited)
-		}
 		for _, n := range appendNumbers(nil, b) {
 			if n <= 0 {
 				t.Errorf("PID %d", n)
 			}
 		}
-	})
-}
-
-// FuzzCgroupFiles reads cpu.max and cpu.stat, and places a group below a mount.
-func FuzzCgroupFiles(f *testing.F) {
-	f.Add([]byte("max 100000\n"), "/", "/a/b")
-	f.Add([]byte("30 23 0:26 / /a rw - tmpfs - rw\n31 23 0:27 / /b rw - cgroup cgroup rw,cpu\n"), "/", "/a")
-	f.Add([]byte("200000 100000\n"), "/docker/x", "/docker/x/y")
-	f.Add([]byte("nr_periods 12\nnr_throttled 3\nthrottled_usec 4\n"), `/a\040b`, "/../x")
-	f.Fuzz(func(t *testing.T, b []byte, root, group string) {
-		parseMounts(b)
-		mount := procfs.MountInfo{FSType: "cgroup", Root: root, MountPoint: t.TempDir(), SuperOptions: map[string]string{"cpu": ""}}
-		if h := groupDir([]procfs.MountInfo{mount}, "cpu", group); h.dir != "" && len(h.levels()) == 0 {
-			t.Errorf("%+v has no level", h)
-		}
-		if cores, ok := parseMax(b); ok && cores <= 0 {
-			t.Errorf("%v cores", cores)
-		}
-		parseField(b, "nr_periods ")
 	})
 }

@@ -73,10 +73,9 @@ type member struct {
 	exact      bool // its CPU clock is read
 	compared   bool // that clock was compared with stat
 
-	stat, statm, io, task int // descriptors, -1 not open
-	dir                   string
-	extra                 extras
-	threads               map[int]*thread // by thread ID, read by deep samples
+	stat, statm, task int // descriptors, -1 not open
+	dir               string
+	wait              stat.Opt // time its threads waited for a CPU, read by deep samples
 }
 
 // NewSampler returns a sampler of a process and its descendants. clock returns the
@@ -99,14 +98,13 @@ func (f FS) NewSampler(root int, clock func() time.Duration) (*Sampler, error) {
 	return s, nil
 }
 
-// Sample reads CPU time, memory, threads and page faults of each known process and
-// appends them to [Sampler.Tree]. Every half second it also searches for new children
-// and reads storage I/O and the control group.
+// Sample reads CPU time, memory and threads of each known process and appends them to
+// [Sampler.Tree]. Every half second it also searches for new children.
 func (s *Sampler) Sample() { s.sample(false) }
 
-// Deep samples everything: what Sample reads, and PSS, context switches and time spent
-// waiting for a CPU. It is meant for the start and the end of a capture: PSS makes
-// the kernel walk all pages of each process.
+// Deep samples what Sample reads, the time that threads waited for a CPU, and the control
+// group. It is meant for the start and the end of a capture, because it reads a file of
+// each thread.
 func (s *Sampler) Deep() { s.sample(true) }
 
 // Tree returns all samples so far. It shares its memory with the sampler until the
@@ -131,7 +129,7 @@ func (s *Sampler) Close() {
 }
 
 func (m *member) close() {
-	for _, fd := range []*int{&m.stat, &m.statm, &m.io, &m.task} {
+	for _, fd := range []*int{&m.stat, &m.statm, &m.task} {
 		if *fd >= 0 {
 			_ = unix.Close(*fd)
 			*fd = -1
@@ -148,7 +146,7 @@ func (s *Sampler) sample(deep bool) {
 	out := capture.TreeSample{Walked: slow}
 	if early {
 		s.walk(nil)
-		s.readExtras(deep)
+		s.readWaits(deep)
 	}
 	hot := s.clock()
 	out.Processes = make([]capture.ProcessSample, 0, len(s.members))
@@ -156,14 +154,16 @@ func (s *Sampler) sample(deep bool) {
 	out.At = (hot + s.clock()) / 2
 	if slow && !early && err == nil {
 		s.walk(&out.Processes)
-		s.readExtras(deep)
+		s.readWaits(deep)
 	}
 	if slow {
 		s.next = begin + slowEvery
-		s.attachExtras(out.Processes)
 		if s.stale {
 			s.assign()
 		}
+	}
+	if deep {
+		s.attachWaits(out.Processes)
 		s.readGroup(out.At)
 	}
 	s.first = false
@@ -255,10 +255,7 @@ func (s *Sampler) readMember(m *member) (capture.ProcessSample, error) {
 		m.parent = s.indexOf(line.ppid, m.index)
 		s.stale, s.moved = true, true
 	}
-	p := capture.ProcessSample{
-		Process: m.index, Parent: m.parent, CPU: cpu, Reaped: line.reaped, Threads: line.threads,
-		MinorFaults: stat.Some(float64(line.minor)), MajorFaults: stat.Some(float64(line.major)),
-	}
+	p := capture.ProcessSample{Process: m.index, Parent: m.parent, CPU: cpu, Reaped: line.reaped, Threads: line.threads}
 	m.own.State = State([]byte{line.state})
 	m.zombie = line.state == 'Z' || line.state == 'X'
 	if m.zombie && p.Threads <= 1 {
@@ -307,7 +304,7 @@ func (s *Sampler) indexOf(pid, own int) int {
 
 // open opens the files of a process. The caller sets the index and the parent.
 func (s *Sampler) open(pid int) (*member, error) {
-	m := &member{pid: pid, dir: s.fs.path(pid), stat: -1, statm: -1, io: -1, task: -1, exact: s.exact}
+	m := &member{pid: pid, dir: s.fs.path(pid), stat: -1, statm: -1, task: -1, exact: s.exact}
 	var err error
 	if m.stat, err = openRead(m.dir + "/stat"); err != nil {
 		return nil, err
@@ -323,8 +320,6 @@ func (s *Sampler) open(pid int) (*member, error) {
 		m.close()
 		return nil, err
 	}
-	// Another user's I/O is not readable; everything else may be.
-	m.io, _ = openRead(m.dir + "/io")
 	return m, nil
 }
 

@@ -48,8 +48,7 @@ func TestSamplerManyChildren(t *testing.T) {
 	if len(look.Processes) != 1+many || look.Partial || s.Tree().CPUs < 1 {
 		t.Errorf("%d processes, partial %v, %d CPUs; want %d", len(look.Processes), look.Partial, s.Tree().CPUs, 1+many)
 	}
-	if p := look.Processes[0]; p.CPU <= 0 || p.CPU%(10*time.Millisecond) == 0 || p.RSSBytes <= 0 || p.PSSBytes.V <= 0 || p.PSSBytes.V > 2*float64(p.RSSBytes) ||
-		p.VoluntarySwitches.V <= 0 || !p.ReadBytes.OK || !p.RunWaitSeconds.OK || !p.MinorFaults.OK {
+	if p := look.Processes[0]; p.CPU <= 0 || p.CPU%(10*time.Millisecond) == 0 || p.RSSBytes <= 0 || !p.RunWaitSeconds.OK {
 		t.Errorf("process %+v", p)
 	}
 	stop()

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Role is what a process does within a server. The zero Role is unknown.
@@ -261,45 +263,23 @@ func (f procfiles) brokenState(p Process) string {
 
 // Usage is what a process has used so far.
 type Usage struct {
-	PID      int
 	CPU      time.Duration // user and system time
-	RunWait  time.Duration // time its threads were runnable but did not run, 0 if the kernel does not report it
+	RunWait  stat.Opt      // seconds that its threads were runnable but did not run, if the kernel reports it
 	RSSBytes int64
 	Threads  int
 }
 
-// Usage returns the cumulative usage of each process of a tree, without those that
-// ended. Two results subtracted give shares of a core; a growing RunWait shows that
-// another process competes for the CPU.
-func (f processes) Usage(tree []Process) []Usage {
-	var all []Usage
-	for _, p := range tree {
-		st, err := f.stat(p.PID)
-		if err != nil || st.Starttime != p.Ticks {
-			continue
-		}
-		all = append(all, Usage{
-			PID:      p.PID,
-			CPU:      time.Duration(st.CPUTime() * float64(time.Second)),
-			RunWait:  f.runWait(p.PID),
-			RSSBytes: int64(st.ResidentMemory()),
-			Threads:  st.NumThreads,
-		})
+// Usage returns the cumulative usage of a process; ok is false if it ended. Two results subtracted
+// give shares of a core; a growing RunWait shows that another process competes for the CPU.
+func (f processes) Usage(p Process) (u Usage, ok bool) {
+	st, err := f.stat(p.PID)
+	if err != nil || st.Starttime != p.Ticks {
+		return Usage{}, false
 	}
-	return all
-}
-
-// runWait sums the second field of schedstat, nanoseconds, over the threads.
-func (f procfiles) runWait(pid int) time.Duration {
-	tasks, err := f.mount.AllThreads(pid)
-	if err != nil {
-		return 0
-	}
-	var sum time.Duration
-	for _, task := range tasks {
-		if s, err := task.Schedstat(); err == nil {
-			sum += time.Duration(s.WaitingNanoseconds)
-		}
-	}
-	return sum
+	return Usage{
+		CPU:      time.Duration(st.CPUTime() * float64(time.Second)),
+		RunWait:  f.runWait(p.PID),
+		RSSBytes: int64(st.ResidentMemory()),
+		Threads:  st.NumThreads,
+	}, true
 }

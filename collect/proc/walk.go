@@ -145,7 +145,7 @@ func (s *Sampler) join(m *member) {
 	m.parent = s.indexOf(m.ppid, m.index)
 	m.own.Title = s.fs.titleOf(m.pid)
 	p := capture.Process{
-		PID: m.pid, PPID: m.ppid, InnerPID: s.fs.innerPID(m.pid), Ticks: m.ticks,
+		PID: m.pid, PPID: m.ppid, Ticks: m.ticks,
 		Comm: m.own.Comm, Title: m.own.Title, Joined: unseen, Earlier: !s.first && s.older(m),
 	}
 	s.tree.Processes = append(s.tree.Processes, p)
@@ -257,15 +257,6 @@ func (f processes) titleOf(pid int) string {
 		return t
 	}
 	return ""
-}
-
-// innerPID returns the PID of a process in its own PID namespace, or pid if that
-// cannot be read.
-func (f processes) innerPID(pid int) int {
-	if numbers := f.numbers(pid); len(numbers) > 0 {
-		return numbers[len(numbers)-1]
-	}
-	return pid
 }
 
 // numbers returns the PIDs of a process in each of its PID namespaces, from that of

@@ -145,7 +145,6 @@ type Listener struct {
 // Process is one process of a tree. PID and Ticks together identify it.
 type Process struct {
 	PID, PPID int    // in this machine's numbering
-	InnerPID  int    // in its own PID namespace; equal to PID outside containers
 	Ticks     uint64 // start time in clock ticks since boot
 	Comm      string // name, cut to 15 characters by the kernel
 	Title     string // process title ("VLLM::EngineCore"), "" without one
@@ -182,34 +181,22 @@ type ProcessSample struct {
 	CPU     time.Duration // user and system time of its threads, including ended ones
 	// Reaped is the user and system time of children that ended and were waited for, and of their
 	// children.
-	Reaped      time.Duration
-	RSSBytes    int64
-	Threads     int
-	MinorFaults stat.Opt // page faults without a disk read
-	MajorFaults stat.Opt
-
-	// Read less often, or not permitted; absent in other samples.
-	PSSBytes                               stat.Opt // shared pages divided among the processes that share them
-	VoluntarySwitches, InvoluntarySwitches stat.Opt // context switches of all its threads
-	ReadBytes, WrittenBytes                stat.Opt // from and to storage
-	RunWaitSeconds                         stat.Opt // time in which its threads were ready but did not run
+	Reaped   time.Duration
+	RSSBytes int64
+	Threads  int
+	// RunWaitSeconds is the time in which its threads were ready but did not run. It is read in the
+	// first and the last sample only.
+	RunWaitSeconds stat.Opt
 }
 
-// CgroupSample has the usage that the tree's control group reports, as a cross-check of the sums,
-// and its limits.
+// CgroupSample has the CPU limit of the tree's control group, and how often it was met.
 type CgroupSample struct {
-	At   time.Duration
-	Path string
-	// Whole reports that the group contains exactly the tree, so that its sums must agree with the
-	// tree's.
-	Whole            bool
-	CPUSeconds       stat.Opt // used by all its processes
+	At               time.Duration
+	Path             string
 	Periods          stat.Opt // enforcement periods so far
 	ThrottledPeriods stat.Opt // periods in which the group was throttled
 	ThrottledSeconds stat.Opt
 	CPULimitCores    stat.Opt // absent if unlimited
-	MemoryBytes      stat.Opt
-	MemoryLimitBytes stat.Opt // absent if unlimited
 }
 
 // GPUs are the sampled devices.

@@ -171,16 +171,3 @@ func TestGPUDevices(t *testing.T) {
 		t.Error("a device that never reported its reasons has some")
 	}
 }
-
-// A source that updates its rows every 250 ms is read five times per row.
-func TestGPURepeatedRows(t *testing.T) {
-	c := run(10*time.Second, with(engine.GPUTemperatureC, constant(40)))
-	for i := range c.GPUs.Readings {
-		c.GPUs.Readings[i].T = c.GPUs.Readings[i].T.Truncate(250 * ms)
-	}
-	row := c.gpuUsage()[0].Fields[engine.GPUTemperatureC]
-	if row.Samples != 41 {
-		t.Errorf("got %d samples, want the 41 that differ", row.Samples)
-	}
-	near(t, "mean", row.Mean, stat.Some(40))
-}

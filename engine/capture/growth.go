@@ -20,6 +20,7 @@ const rounding = 2 * tick
 // ended process keeps the time that it was last seen to have used, and a parent that waits for it
 // is credited only with the excess.
 type growth struct {
+	tree  *Tree
 	looks []*TreeSample // samples that did not fail
 	// used has, for each process, the time used between successive samples with the process. seen
 	// has the index of the first one.
@@ -29,7 +30,6 @@ type growth struct {
 	since   []int
 	seen    []lookRange // samples with the process
 	entries [][]entry   // of each process, in order
-	pss     lookRange   // samples in which memory shares were read
 }
 
 // entry is one process in one sample.
@@ -44,7 +44,6 @@ type lookRange struct{ first, last int }
 // ledger accounts the CPU time of a tree from sample to sample.
 type ledger struct {
 	*growth
-	tree   *Tree
 	own    []time.Duration // maximum of each process so far
 	reaped []time.Duration
 	parent []int
@@ -58,7 +57,7 @@ type ledger struct {
 
 // grow accounts all samples of a tree that did not fail.
 func (t *Tree) grow() *growth {
-	g := &growth{used: make([][]time.Duration, len(t.Processes)), seen: make([]lookRange, len(t.Processes)), entries: make([][]entry, len(t.Processes))}
+	g := &growth{tree: t, used: make([][]time.Duration, len(t.Processes)), seen: make([]lookRange, len(t.Processes)), entries: make([][]entry, len(t.Processes))}
 	for i := range t.Samples {
 		if s := &t.Samples[i]; s.Error == "" && len(s.Processes) > 0 {
 			g.looks = append(g.looks, s)
@@ -84,7 +83,7 @@ func (t *Tree) grow() *growth {
 		}
 	}
 	n := len(t.Processes)
-	l := ledger{growth: g, tree: t, own: make([]time.Duration, n), reaped: make([]time.Duration, n), parent: make([]int, n), owed: make([]time.Duration, n)}
+	l := ledger{growth: g, own: make([]time.Duration, n), reaped: make([]time.Duration, n), parent: make([]int, n), owed: make([]time.Duration, n)}
 	for k := range g.looks {
 		l.look(k)
 	}

@@ -94,11 +94,3 @@ func TestGrowth(t *testing.T) {
 		})
 	}
 }
-
-func TestEarlierUseIsNotTheRuns(t *testing.T) {
-	tree := looksOf([]seen{{0, 0, 0, 0}}, []seen{{0, 0, 0, 0}, {1, 0, 7000, 0}}, []seen{{0, 0, 0, 0}, {1, 0, 7030, 0}})
-	tree.Processes[1].Earlier = true
-	if got := tree.Usage(0, time.Second).Total.CPUSeconds.V; got != 0.03 {
-		t.Errorf("%v s, want the 0.03 since it was found", got)
-	}
-}

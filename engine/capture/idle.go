@@ -9,7 +9,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Limits for an idle tree: the three conditions of inferscope's warning, in every sample. A server
@@ -33,7 +32,6 @@ type activity struct {
 	span    time.Duration
 	rss     int64 // largest sum in a sample
 	threads int   // largest sum in a sample
-	stirred bool  // evidence that it ran: context switches, page faults, I/O
 }
 
 // processWarnings warns if the sampled tree is not the server, or only a part of it. The figures of
@@ -83,32 +81,11 @@ func (t *Tree) activity() activity {
 		return a
 	}
 	a.span = g.looks[a.looks-1].At - g.looks[0].At
-	for p := range t.Processes {
-		a.stirred = a.stirred || stirred(g.entries[p])
-	}
 	return a
 }
 
-// stirred reports whether any counter of a process grew. If CPU time is counted in ticks, these
-// counters detect a daemon that works a millisecond at a time. Time of its children is in the CPU
-// time.
-func stirred(looks []entry) bool {
-	var before [5]stat.Opt
-	for _, s := range looks {
-		for j, now := range [...]stat.Opt{s.VoluntarySwitches, s.InvoluntarySwitches, s.MinorFaults, s.ReadBytes, s.WrittenBytes} {
-			if grown(before[j], now).V > 0 {
-				return true
-			}
-			if now.OK {
-				before[j] = now
-			}
-		}
-	}
-	return false
-}
-
 func (a activity) idle() bool {
-	return a.rss < idleRSSBytes && a.threads <= 1 && a.cpu == 0 && !a.stirred
+	return a.rss < idleRSSBytes && a.threads <= 1 && a.cpu == 0
 }
 
 // coresWhileServing returns the mean CPU use of the tree while tokens were generated: over a whole

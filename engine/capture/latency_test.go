@@ -98,20 +98,6 @@ func TestRequestsSummary(t *testing.T) {
 	}
 }
 
-// Without usage reports each chunk counts as a token; without requests there is no summary.
-func TestRequestsSummaryWithoutUsage(t *testing.T) {
-	c := Capture{End: time.Second, Requests: []Request{streamed(0, 100, 110, 130), streamed(0, 100, 120).usage(9)}}
-	got := c.requestsSummary()
-	if got.Tokens.From != "chunks" || got.TPOT.Count != 2 || got.TPOT.Max != 20*msec || got.OutputPerSecond != stat.Some(5) {
-		t.Errorf("got %+v", got)
-	}
-	c = Capture{End: time.Second, Requests: []Request{Request{}.broken("connection refused")}}
-	got = c.requestsSummary()
-	if got.Tokens.Used.OK || got.OutputPerSecond.OK || got.RequestPerSecond.OK || got.TTFT.Count != 0 || got.Tokens.From != "" {
-		t.Errorf("got %+v", got)
-	}
-}
-
 // The prompt tokens of only some requests are not shown as those of all; a request that was cut off
 // may lack them.
 func TestPromptTokensOfAll(t *testing.T) {

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -37,7 +36,6 @@ func (t *Tree) Usage(begin, end time.Duration) *TreeUsage {
 	}
 	g := t.grow()
 	w := g.window(begin, end)
-	g.pss = g.around(w, func(s ProcessSample) bool { return s.PSSBytes.OK })
 	all := make([]int, 0, len(t.Processes))
 	members := map[string][]int{}
 	var roles []string
@@ -50,18 +48,18 @@ func (t *Tree) Usage(begin, end time.Duration) *TreeUsage {
 			roles = append(roles, proc.Role)
 		}
 		members[proc.Role] = append(members[proc.Role], p)
-		one := g.usage(t, []int{p}, w)
+		one := g.usage([]int{p}, w)
 		one.Name, one.PID, one.Role = name(proc), proc.PID, proc.Role
 		u.Processes = append(u.Processes, one)
 	}
 	for _, role := range roles {
-		sum := g.usage(t, members[role], w)
+		sum := g.usage(members[role], w)
 		sum.Name, sum.Role = role, role
 		u.Roles = append(u.Roles, sum)
 	}
-	u.Total = g.usage(t, all, w)
+	u.Total = g.usage(all, w)
 	u.Total.Name = "total"
-	u.Cgroup = t.cgroupUsage(begin, end)
+	u.Cgroup = t.cgroupUsage()
 	return u
 }
 
@@ -88,54 +86,32 @@ func (g *growth) window(begin, end time.Duration) lookRange {
 }
 
 // usage sums over some processes of the tree.
-func (g *growth) usage(t *Tree, procs []int, w lookRange) ProcessUsage {
+func (g *growth) usage(procs []int, w lookRange) ProcessUsage {
 	u := ProcessUsage{Count: len(procs)}
 	u.CPU, u.CPUSeconds = g.cpu(procs, w)
 	u.RSS = g.level(procs, w, func(s *ProcessSample) stat.Opt { return stat.Some(float64(s.RSSBytes)) })
 	u.Threads = g.level(procs, w, func(s *ProcessSample) stat.Opt { return stat.Some(float64(s.Threads)) })
-	u.PSS = g.level(procs, g.pss, func(s *ProcessSample) stat.Opt { return s.PSSBytes })
-	if u.PSS.Samples == 0 && u.PSS.Reason == "" {
-		u.PSS.Reason = "smaps_rollup was not readable: it needs the server's user or root"
-	}
-	for _, c := range []struct {
-		to    *stat.Opt
-		value func(*ProcessSample) stat.Opt
-	}{
-		{&u.VoluntarySwitches, func(s *ProcessSample) stat.Opt { return s.VoluntarySwitches }},
-		{&u.InvoluntarySwitches, func(s *ProcessSample) stat.Opt { return s.InvoluntarySwitches }},
-		{&u.MinorFaults, func(s *ProcessSample) stat.Opt { return s.MinorFaults }},
-		{&u.MajorFaults, func(s *ProcessSample) stat.Opt { return s.MajorFaults }},
-		{&u.ReadBytes, func(s *ProcessSample) stat.Opt { return s.ReadBytes }},
-		{&u.WrittenBytes, func(s *ProcessSample) stat.Opt { return s.WrittenBytes }},
-		{&u.RunWaitSeconds, func(s *ProcessSample) stat.Opt { return s.RunWaitSeconds }},
-	} {
-		*c.to = g.counters(t, procs, w, c.value)
-	}
+	u.RunWaitSeconds = g.runWait(procs)
 	return u
 }
 
-// counters sums a counter over some processes. It is absent if a process that lived to the end of
-// the run does not report it, because a partial sum would be misleading. Processes that ended
-// earlier count with their last value.
-func (g *growth) counters(t *Tree, procs []int, w lookRange, value func(*ProcessSample) stat.Opt) stat.Opt {
+// runWait returns how long the threads of some processes waited for a CPU between the first and the
+// last sample. It is absent if a process that lived to the end does not report it, because a partial
+// sum would be misleading. What a process waited that ended earlier is unknown.
+func (g *growth) runWait(procs []int) stat.Opt {
 	var sum stat.Opt
 	for _, p := range procs {
-		v := g.counter(t, p, w, value)
-		if !v.OK && g.livedOn(t, p, w) {
+		looks := g.entries[p]
+		first, last := looks[0], looks[len(looks)-1]
+		switch {
+		case g.tree.Processes[p].Earlier && !first.RunWaitSeconds.OK: // a part of it was before the run
+		case last.RunWaitSeconds.OK:
+			sum = sum.Plus(stat.Some(max(0, last.RunWaitSeconds.V-first.RunWaitSeconds.V)))
+		case last.look == len(g.looks)-1 && last.Threads > 0:
 			return stat.None
 		}
-		sum = sum.Plus(v)
 	}
 	return sum
-}
-
-// livedOn reports whether a process existed at the end of the run and had threads: a dead one that
-// was not waited for reports little. If the whole tree ended, its last processes are in the last
-// good sample.
-func (g *growth) livedOn(t *Tree, p int, w lookRange) bool {
-	looks, seen := g.entries[p], g.seen[p].last
-	ended := t.Processes[p].Gone && seen == len(g.looks)-1
-	return len(looks) > 0 && seen >= w.last && looks[len(looks)-1].Threads > 0 && !ended
 }
 
 // cpu returns the cores in use, and the CPU time in seconds.
@@ -210,27 +186,6 @@ func (g *growth) from(j, first int) int {
 	return i
 }
 
-// around extends a window to the nearest samples outside that have a value which is read rarely.
-func (g *growth) around(w lookRange, told func(ProcessSample) bool) lookRange {
-	tells := func(k int) bool { return slices.ContainsFunc(g.looks[k].Processes, told) }
-	if len(g.looks) == 0 {
-		return w
-	}
-	for k := w.first; k >= 0; k-- {
-		if tells(k) {
-			w.first = k
-			break
-		}
-	}
-	for k := w.last; k < len(g.looks); k++ {
-		if tells(k) {
-			w.last = k
-			break
-		}
-	}
-	return w
-}
-
 // level describes a sum over processes, using samples with at least one of them in which all of
 // them have the value. If two or more of these samples searched for new children, only those count
 // for the mean: between them a tree with short-lived children only shrinks, so the mean over all
@@ -283,59 +238,17 @@ func (g *growth) level(procs []int, w lookRange, value func(*ProcessSample) stat
 	return row
 }
 
-// counter returns the growth of a counter of a process over the window. If the samples at its edges
-// lack it, the nearest ones outside are used, because rarely read values are read around the run.
-// The activity of the process between its last reading and its end is unknown.
-func (g *growth) counter(t *Tree, p int, w lookRange, value func(*ProcessSample) stat.Opt) stat.Opt {
-	var first, last stat.Opt
-	for _, r := range g.entries[p] {
-		v := value(r.ProcessSample)
-		switch {
-		case !v.OK:
-		case r.look <= w.first || !first.OK:
-			first, last = v, stat.None
-		case r.look <= w.last || !last.OK:
-			last = v
-		}
-	}
-	if !first.OK {
-		return stat.None
-	}
-	if g.seen[p].first > w.first && !t.Processes[p].Earlier {
-		return stat.Some(last.Or(first.V)) // it began at zero
-	}
-	if !last.OK {
-		return stat.None
-	}
-	return stat.Some(max(0, last.V-first.V))
-}
-
-// cgroupUsage returns the usage in the same run as reported by the control group.
-func (t *Tree) cgroupUsage(begin, end time.Duration) *CgroupUsage {
+// cgroupUsage returns what the control group reports for the time between its first and its last
+// sample.
+func (t *Tree) cgroupUsage() *CgroupUsage {
 	if len(t.Cgroups) == 0 {
 		return nil
 	}
-	first, last := 0, len(t.Cgroups)-1
-	for i, s := range t.Cgroups {
-		if s.At <= begin {
-			first = i
-		}
-		if s.At >= end {
-			last = i
-			break
-		}
-	}
-	a, b := t.Cgroups[first], t.Cgroups[last]
-	u := &CgroupUsage{Path: b.Path, Whole: true, CPULimitCores: b.CPULimitCores}
-	for _, s := range t.Cgroups[first : last+1] {
-		u.Whole = u.Whole && s.Whole
-		u.MemoryBytes = u.MemoryBytes.Max(s.MemoryBytes)
-		u.MemoryLimitMax = u.MemoryLimitMax.Max(s.MemoryLimitBytes)
-	}
-	if a.Path != b.Path || last == first {
+	a, b := t.Cgroups[0], t.Cgroups[len(t.Cgroups)-1]
+	u := &CgroupUsage{Path: b.Path, CPULimitCores: b.CPULimitCores}
+	if a.Path != b.Path {
 		return u // the tree moved to another group with other counters
 	}
-	u.CPUSeconds = grown(a.CPUSeconds, b.CPUSeconds)
 	u.ThrottledSeconds = grown(a.ThrottledSeconds, b.ThrottledSeconds)
 	u.ThrottledShare = grown(a.ThrottledPeriods, b.ThrottledPeriods).Div(grown(a.Periods, b.Periods))
 	return u

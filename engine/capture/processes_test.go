@@ -22,17 +22,6 @@ func steady(used ...int) *Tree {
 	return t
 }
 
-func TestUsageOfNothing(t *testing.T) {
-	if got := (&Tree{}).Usage(0, time.Second); got != nil {
-		t.Errorf("%+v of a tree without samples", got)
-	}
-	failed := &Tree{Samples: []TreeSample{{Error: "gone"}}}
-	u := failed.Usage(0, time.Second)
-	if u.Failed != 1 || u.Total.CPU.Reason == "" || u.Total.RSS.Reason == "" || u.Total.CPUSeconds.OK {
-		t.Errorf("of a look that failed: %+v", u)
-	}
-}
-
 func TestUsageOfCPU(t *testing.T) {
 	tests := []struct {
 		name       string
@@ -114,22 +103,16 @@ func TestUsageByRole(t *testing.T) {
 		},
 		Samples: []TreeSample{
 			{At: 0, Walked: true, Processes: []ProcessSample{
-				{Process: 0, RSSBytes: 100, Threads: 5, MinorFaults: opt(10), PSSBytes: opt(60), VoluntarySwitches: opt(1000)},
-				{Process: 1, RSSBytes: 1000, Threads: 20, MinorFaults: opt(0), PSSBytes: opt(900)},
+				{Process: 0, RSSBytes: 100, Threads: 5, RunWaitSeconds: opt(1)}, {Process: 1, RSSBytes: 1000, Threads: 20},
 			}},
 			{At: 50 * ms, Processes: []ProcessSample{
-				{Process: 0, RSSBytes: 100, Threads: 5, MinorFaults: opt(10), CPU: 10 * ms},
-				{Process: 1, RSSBytes: 1200, Threads: 20, MinorFaults: opt(5), CPU: 50 * ms},
+				{Process: 0, RSSBytes: 100, Threads: 5, CPU: 10 * ms}, {Process: 1, RSSBytes: 1200, Threads: 20, CPU: 50 * ms},
 			}},
 			{At: 550 * ms, Walked: true, Partial: true, Processes: []ProcessSample{
-				{Process: 0, RSSBytes: 100, Threads: 5, MinorFaults: opt(12), CPU: 30 * ms},
-				{Process: 1, RSSBytes: 1200, Threads: 22, MinorFaults: opt(6), CPU: 300 * ms},
-				{Process: 2, RSSBytes: 700, Threads: 1, MinorFaults: opt(50), CPU: 200 * ms},
+				{Process: 0, RSSBytes: 100, Threads: 5, CPU: 30 * ms}, {Process: 1, RSSBytes: 1200, Threads: 22, CPU: 300 * ms}, {Process: 2, RSSBytes: 700, Threads: 1, CPU: 200 * ms},
 			}},
 			{At: 600 * ms, Walked: true, Processes: []ProcessSample{
-				{Process: 0, RSSBytes: 100, Threads: 5, MinorFaults: opt(12), CPU: 30 * ms, PSSBytes: opt(70), VoluntarySwitches: opt(1500)},
-				{Process: 1, RSSBytes: 1200, Threads: 22, MinorFaults: opt(6), CPU: 300 * ms, PSSBytes: opt(950)},
-				{Process: 2, RSSBytes: 700, Threads: 1, MinorFaults: opt(50), CPU: 200 * ms},
+				{Process: 0, RSSBytes: 100, Threads: 5, CPU: 30 * ms, RunWaitSeconds: opt(1.5)}, {Process: 1, RSSBytes: 1200, Threads: 22, CPU: 300 * ms}, {Process: 2, RSSBytes: 700, Threads: 1, CPU: 200 * ms, RunWaitSeconds: opt(0.25)},
 			}},
 		},
 	}
@@ -141,70 +124,32 @@ func TestUsageByRole(t *testing.T) {
 	if worker.Name != "worker" || worker.Count != 2 || !same(worker.RSS.Peak, opt(1900)) || !same(worker.RSS.Mean, opt(1550)) || !same(worker.Threads.Peak, opt(23)) {
 		t.Errorf("workers %+v", worker)
 	}
-	if !same(worker.CPUSeconds, opt(0.45)) || !same(worker.CPU.Mean, opt(0.9)) || !same(worker.MinorFaults, opt(51)) {
-		t.Errorf("workers' CPU %+v, faults %v; want 250 ms and the 200 ms of one that joined, and its faults", worker.CPU, worker.MinorFaults)
+	if !same(worker.CPUSeconds, opt(0.45)) || !same(worker.CPU.Mean, opt(0.9)) {
+		t.Errorf("workers' CPU %+v; want 250 ms and the 200 ms of one that joined", worker.CPU)
 	}
-	if !same(u.Total.CPUSeconds, opt(0.47)) || !same(u.Total.RSS.Peak, opt(2000)) {
+	if !same(u.Total.CPUSeconds, opt(0.47)) || !same(u.Total.RSS.Peak, opt(2000)) || u.Processes[1].Name != "VLLM::Worker" {
 		t.Errorf("total %+v", u.Total)
 	}
-	api := u.Processes[0]
-	if !same(api.PSS.Mean, opt(65)) || api.PSS.Samples != 2 || !same(api.VoluntarySwitches, opt(500)) {
-		t.Errorf("what is read around the run: PSS %+v, switches %v", api.PSS, api.VoluntarySwitches)
+	if api, late := u.Processes[0], u.Processes[2]; !same(api.RunWaitSeconds, opt(0.5)) || !same(late.RunWaitSeconds, opt(0.25)) {
+		t.Errorf("waited %v, and %v of one that joined", api.RunWaitSeconds, late.RunWaitSeconds)
 	}
-	// The last sample lacks one process's share: the sum of the others is not the tree's.
-	if u.Total.PSS.Samples != 1 || !same(u.Total.PSS.Peak, opt(960)) {
-		t.Errorf("PSS of all %+v", u.Total.PSS)
-	}
-	if u.Total.VoluntarySwitches.OK || worker.VoluntarySwitches.OK {
-		t.Errorf("switches of all %v, though those of two processes are not known", u.Total.VoluntarySwitches)
-	}
-	if p := u.Processes[2]; p.PSS.Mean.OK || p.PSS.Reason == "" || p.Name != "python" || u.Processes[1].Name != "VLLM::Worker" {
-		t.Errorf("a process whose PSS may not be read: %+v", p)
+	if u.Total.RunWaitSeconds.OK || worker.RunWaitSeconds.OK {
+		t.Errorf("waited %v in all, though that of one process is not known", u.Total.RunWaitSeconds)
 	}
 }
 
 func TestCgroupUsage(t *testing.T) {
 	opt := stat.Some
 	tree := &Tree{Samples: []TreeSample{{}}, Cgroups: []CgroupSample{
-		{At: -time.Second, Path: "/a", Whole: true, CPUSeconds: opt(1)},
-		{At: 0, Path: "/a", Whole: true, CPUSeconds: opt(10), Periods: opt(100), ThrottledPeriods: opt(0), ThrottledSeconds: opt(2), MemoryBytes: opt(5)},
-		{At: time.Second, Path: "/a", Whole: false, CPUSeconds: opt(11), MemoryBytes: opt(9)},
-		{At: 2 * time.Second, Path: "/a", Whole: true, CPUSeconds: opt(12.5), Periods: opt(120), ThrottledPeriods: opt(5), ThrottledSeconds: opt(2.5), CPULimitCores: opt(2), MemoryBytes: opt(7), MemoryLimitBytes: opt(64)},
-		{At: 9 * time.Second, Path: "/a", Whole: true, CPUSeconds: opt(99)},
+		{Path: "/a", Periods: opt(100), ThrottledPeriods: opt(0), ThrottledSeconds: opt(2)},
+		{Path: "/a", Periods: opt(120), ThrottledPeriods: opt(5), ThrottledSeconds: opt(2.5), CPULimitCores: opt(2)},
 	}}
-	want := &CgroupUsage{Path: "/a", CPUSeconds: opt(2.5), ThrottledSeconds: opt(0.5), ThrottledShare: opt(0.25), CPULimitCores: opt(2), MemoryBytes: opt(9), MemoryLimitMax: opt(64)}
-	if diff := cmp.Diff(want, tree.Usage(0, 2*time.Second).Cgroup); diff != "" {
+	want := &CgroupUsage{Path: "/a", ThrottledSeconds: opt(0.5), ThrottledShare: opt(0.25), CPULimitCores: opt(2)}
+	if diff := cmp.Diff(want, tree.Usage(0, time.Second).Cgroup); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	tree.Cgroups[3].Path = "/b"
-	if got := tree.Usage(0, 2*time.Second).Cgroup; got.CPUSeconds.OK {
+	tree.Cgroups[1].Path = "/b"
+	if got := tree.Usage(0, time.Second).Cgroup; got.ThrottledShare.OK {
 		t.Errorf("growth between two groups: %+v", got)
-	}
-}
-
-// TestATreeThatEnded checks that the last known usage of its processes is kept, although no sample
-// at the end of the run succeeded.
-func TestATreeThatEnded(t *testing.T) {
-	opt := stat.Some
-	tree := &Tree{
-		Processes: []Process{{PID: 1, Role: "server", Gone: true}, {PID: 2, Role: "worker", Gone: true}},
-		Samples: []TreeSample{
-			{At: 0, Walked: true, Processes: []ProcessSample{{Process: 0, Threads: 3, ReadBytes: opt(100), VoluntarySwitches: opt(5)}}},
-			{At: 500 * ms, Walked: true, Processes: []ProcessSample{{Process: 0, Threads: 3, ReadBytes: opt(140)}}},
-			// The worker was found too late for its own counters.
-			{At: 550 * ms, Processes: []ProcessSample{{Process: 0, Threads: 3}, {Process: 1, Threads: 2}}},
-			{At: 600 * ms, Error: "process 1 and all that it started have ended"},
-		},
-	}
-	total := tree.Usage(0, 600*ms).Total
-	if !same(total.ReadBytes, opt(40)) {
-		t.Errorf("read %v; want the 40 bytes up to the last good look", total.ReadBytes)
-	}
-	if total.VoluntarySwitches.OK {
-		t.Errorf("switches %v of a single reading", total.VoluntarySwitches)
-	}
-	tree.Processes[1].Gone = false
-	if got := tree.Usage(0, 600*ms).Total.ReadBytes; got.OK {
-		t.Errorf("read %v of all, though those of a surviving process are not known", got)
 	}
 }

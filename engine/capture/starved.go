@@ -39,7 +39,7 @@ func starvation(c *Capture, t *TreeUsage) []Warning {
 	ran, waited := t.Total.CPUSeconds, t.Total.RunWaitSeconds
 	// Waiting is measured between the samples around a run, which may be short compared to their
 	// distance.
-	seconds := max(c.Span(), c.Tree.waitSpan()).Seconds()
+	seconds := max(c.Span(), c.Tree.span()).Seconds()
 	if !ran.OK || !waited.OK || waited.V <= starvedRatio*ran.V || waited.V <= starvedRate*seconds {
 		return out
 	}
@@ -93,19 +93,10 @@ func whose(c *Capture) string {
 	return "the server's"
 }
 
-// waitSpan returns the time between the first and the last sample with waiting times.
-func (t *Tree) waitSpan() time.Duration {
-	first, last := time.Duration(-1), time.Duration(-1)
-	for i := range t.Samples {
-		for _, p := range t.Samples[i].Processes {
-			if !p.RunWaitSeconds.OK {
-				continue
-			}
-			if last = t.Samples[i].At; first < 0 {
-				first = last
-			}
-			break
-		}
+// span returns the time between the first and the last sample, which have the waiting times.
+func (t *Tree) span() time.Duration {
+	if len(t.Samples) == 0 {
+		return 0
 	}
-	return last - first
+	return t.Samples[len(t.Samples)-1].At - t.Samples[0].At
 }

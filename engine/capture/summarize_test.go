@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/catalog"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // TestSummarizeOfLittle checks that a run without data has absent figures with reasons, and no
@@ -30,26 +29,5 @@ func TestSummarizeOfLittle(t *testing.T) {
 				t.Errorf("sizing %+v", s.Sizing)
 			}
 		})
-	}
-}
-
-// TestObservedTokens takes the tokens of an observation from the server's counter.
-func TestObservedTokens(t *testing.T) {
-	c := &Capture{Kind: Observation, Begin: time.Second, End: 11 * time.Second, Period: 50 * time.Millisecond}
-	for i := range 45 {
-		at := time.Second + time.Duration(i)*250*time.Millisecond - 100*time.Millisecond
-		c.Pages = append(c.Pages, PageSample{At: at, GenerationTokens: stat.Some(1000 + 25*float64(i)), Running: stat.Some(4)})
-	}
-	s := Summarize(c, Machine{})
-	for _, q := range s.Derived {
-		if q.Name == DecodeRate && !within(q.Value, 100, 1e-9) {
-			t.Errorf("%s = %v, want about 100", q.Name, q.Value)
-		}
-		if q.Name == DecodeBatch && !within(q.Value, 4, 1e-9) {
-			t.Errorf("%s = %v, want 4", q.Name, q.Value)
-		}
-	}
-	if s.Requests != nil {
-		t.Error("an observation has no requestss")
 	}
 }

@@ -105,17 +105,10 @@ type ProcessUsage struct {
 	Count   int    `json:"count"`     // processes seen
 	CPU     Row    `json:"cpu_cores"` // cores; the mean is CPU time over the run, the peak over at least 200 ms
 	RSS     Row    `json:"rss_bytes"` // bytes
-	PSS     Row    `json:"pss_bytes"` // bytes
 	Threads Row    `json:"threads"`
 	// Over the run.
-	CPUSeconds          stat.Opt `json:"cpu_s"`
-	VoluntarySwitches   stat.Opt `json:"voluntary_switches"`
-	InvoluntarySwitches stat.Opt `json:"involuntary_switches"`
-	MinorFaults         stat.Opt `json:"minor_faults"`
-	MajorFaults         stat.Opt `json:"major_faults"`
-	ReadBytes           stat.Opt `json:"read_bytes"`
-	WrittenBytes        stat.Opt `json:"written_bytes"`
-	RunWaitSeconds      stat.Opt `json:"run_wait_s"`
+	CPUSeconds     stat.Opt `json:"cpu_s"`
+	RunWaitSeconds stat.Opt `json:"run_wait_s"`
 }
 
 // TreeUsage is the usage of a process tree over the run.
@@ -129,16 +122,12 @@ type TreeUsage struct {
 	Cgroup    *CgroupUsage   `json:"cgroup"`
 }
 
-// CgroupUsage is the usage in the same run as the tree's control group reports it.
+// CgroupUsage has the CPU limit of the tree's control group, and how it slowed the run down.
 type CgroupUsage struct {
 	Path             string   `json:"path"`
-	Whole            bool     `json:"whole"` // it contains exactly the tree
-	CPUSeconds       stat.Opt `json:"cpu_s"`
 	ThrottledSeconds stat.Opt `json:"throttled_s"`
 	ThrottledShare   stat.Opt `json:"throttled_share"` // of its enforcement periods
 	CPULimitCores    stat.Opt `json:"cpu_limit_cores"`
-	MemoryBytes      stat.Opt `json:"memory_bytes"`
-	MemoryLimitMax   stat.Opt `json:"memory_limit_bytes"`
 }
 
 // GPUUsage is the usage of one GPU over the run.

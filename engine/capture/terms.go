@@ -14,10 +14,10 @@ func Terms() []engine.Term {
 		out = append(out, engine.Term{Name: name, Also: also, Meaning: meaning})
 	}
 	add("idle-pid", []string{"wrapper"},
-		fmt.Sprintf("Condition: in every sample of the tree of the PID, RSS is below %s, there is one thread, and CPU time, page faults, context switches and I/O do not grow.", figure.Value(idleRSSBytes, "B")),
+		fmt.Sprintf("Condition: in every sample of the tree of the PID, RSS is below %s, there is one thread, and no CPU time is used.", figure.Value(idleRSSBytes, "B")),
 		"Meaning: the sampled process is idle while the server works: the PID belongs to a shell or another wrapper ($! after '… > log 2>&1 &' in a subshell), or to another program.",
 		"Next: give the PID that the warning names, or leave out --pid to find it from the port. To check: grep -E 'VmRSS|Threads' /proc/PID/status.",
-		"Source: the three conditions of inferscope's warning; the absence of any other activity is rooftop's own condition.")
+		"Source: the three conditions of inferscope's warning.")
 	add("wrong-tree", nil,
 		fmt.Sprintf("Condition: the tree used less than %s of a core while tokens arrived, and the process that listens on the port is outside of it, or unknown.", figure.PercentSign(idleCores)),
 		"Meaning: this is not the serving process. The figures are correct, but they describe another program.",
@@ -57,10 +57,6 @@ func Terms() []engine.Term {
 	add("RSS", []string{"resident memory"},
 		"Resident set size: the memory of a process that is in RAM. Pages that processes share (libraries, weights mapped from a file) count in each of them, so a sum over processes can exceed the actual memory.",
 		"Source: /proc/PID/statm (proc_pid_statm(5)).")
-	add("PSS", []string{"proportional set size"},
-		"Proportional set size: like RSS, with each shared page divided by the number of processes that share it. Sums over processes are correct.",
-		"It is read only at the start and the end, because the kernel walks all pages for it, and needs the server's user or root.",
-		"Source: /proc/PID/smaps_rollup (proc_pid_smaps(5)).")
 	add("nearest rank", []string{"quantile", "percentile", "p50", "p95", "p99"},
 		"A quantile is the smallest observed value that at least that share of all values does not exceed: of ten values p95 and p99 are the largest. Nothing is interpolated: each quantile is a latency that some request had.",
 		"Next: for a p99 that differs from the maximum, measure at least a hundred values (--repeat).")

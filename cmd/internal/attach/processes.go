@@ -41,7 +41,7 @@ func (w *processWatch) read() (loop.Observed, error) {
 	}
 	busy, cpus, _ := fs.CPUTime(w.server.LaunchPID) // 0 if unreadable
 	before, at, now := w.busy, w.at, w.clock()
-	o := loop.Observed{Processes: w.compare(tree, fs.Usage(tree), now, time.Now()), Problems: problems}
+	o := loop.Observed{Processes: w.compare(tree, fs.Usage, now, time.Now()), Problems: problems}
 	if before > 0 && busy > 0 && now > at {
 		o.OthersCPU = othersCPU(share(busy-before, now-at), o.Processes, cpus)
 	}
@@ -62,17 +62,13 @@ func othersCPU(cores float64, server []loop.Process, cpus int) stat.Opt {
 }
 
 // compare returns the processes of a tree with their activity since the previous reading,
-// and stores used as the new reading.
-func (w *processWatch) compare(tree []proc.Process, used []proc.Usage, now time.Duration, wall time.Time) []loop.Process {
-	usage := map[int]proc.Usage{}
-	for _, u := range used {
-		usage[u.PID] = u
-	}
+// and stores their usage as the new reading.
+func (w *processWatch) compare(tree []proc.Process, usage func(proc.Process) (proc.Usage, bool), now time.Duration, wall time.Time) []loop.Process {
 	elapsed := now - w.at
 	after := map[processID]proc.Usage{}
 	var list []loop.Process
 	for _, p := range tree {
-		u, ok := usage[p.PID]
+		u, ok := usage(p)
 		if !ok {
 			continue // it ended meanwhile
 		}
@@ -87,7 +83,7 @@ func (w *processWatch) compare(tree []proc.Process, used []proc.Usage, now time.
 		}
 		if b, ok := w.before[id]; ok && elapsed > 0 {
 			e.CPU = stat.Some(share(u.CPU-b.CPU, elapsed))
-			e.RunWait = runWait(b, u, elapsed)
+			e.RunWait = waited(b.RunWait, u.RunWait, elapsed)
 		}
 		list = append(list, e)
 	}
@@ -95,13 +91,13 @@ func (w *processWatch) compare(tree []proc.Process, used []proc.Usage, now time.
 	return list
 }
 
-// runWait returns the time that threads were runnable but did not run, per elapsed time;
+// waited returns the time that threads were runnable but did not run, per elapsed time;
 // absent if the kernel does not report it, which leaves the counter at 0.
-func runWait(before, after proc.Usage, elapsed time.Duration) stat.Opt {
-	if after.RunWait == 0 {
+func waited(before, after stat.Opt, elapsed time.Duration) stat.Opt {
+	if after.V == 0 {
 		return stat.None
 	}
-	return stat.Some(share(after.RunWait-before.RunWait, elapsed))
+	return stat.Some(max(0, after.V-before.V) / elapsed.Seconds())
 }
 
 func share(part, whole time.Duration) float64 { return max(0, part.Seconds()/whole.Seconds()) }

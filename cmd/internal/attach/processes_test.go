@@ -18,11 +18,17 @@ func TestProcessesByDifferences(t *testing.T) {
 		{PID: 11, PPID: 10, Ticks: 6, Started: wall.Add(-30 * time.Second), Comm: "VLLM::EngineCor", Title: "VLLM::EngineCore", Role: proc.EngineCore, State: "R"},
 		{PID: 12, PPID: 11, Ticks: 7, Comm: "gone"},
 	}
+	of := func(known map[int]proc.Usage) func(proc.Process) (proc.Usage, bool) {
+		return func(p proc.Process) (proc.Usage, bool) {
+			u, ok := known[p.PID]
+			return u, ok
+		}
+	}
 	w := &processWatch{}
-	first := w.compare(tree, []proc.Usage{
-		{PID: 10, CPU: time.Second, RSSBytes: 1 << 20, Threads: 3},
-		{PID: 11, CPU: 10 * time.Second, RunWait: time.Second, RSSBytes: 2 << 20, Threads: 9},
-	}, 4*time.Second, wall)
+	first := w.compare(tree, of(map[int]proc.Usage{
+		10: {CPU: time.Second, RSSBytes: 1 << 20, Threads: 3},
+		11: {CPU: 10 * time.Second, RunWait: stat.Some(1), RSSBytes: 2 << 20, Threads: 9},
+	}), 4*time.Second, wall)
 	want := []loop.Process{
 		{PID: 10, PPID: 1, Role: "api-server", Name: "python3", State: "S", Age: time.Minute, RSSBytes: 1 << 20, Threads: 3},
 		{PID: 11, PPID: 10, Role: "engine-core", Name: "VLLM::EngineCore", State: "R", Age: 30 * time.Second, RSSBytes: 2 << 20, Threads: 9},
@@ -31,24 +37,24 @@ func TestProcessesByDifferences(t *testing.T) {
 		t.Errorf("first reading (-want +got):\n%s", diff)
 	}
 	tree[0].Ticks = 500 // the number is used again by another process
-	second := w.compare(tree[:2], []proc.Usage{
-		{PID: 10, CPU: 2 * time.Second},
-		{PID: 11, CPU: 13 * time.Second, RunWait: 1500 * time.Millisecond},
-	}, 6*time.Second, wall.Add(2*time.Second))
+	second := w.compare(tree[:2], of(map[int]proc.Usage{
+		10: {CPU: 2 * time.Second},
+		11: {CPU: 13 * time.Second, RunWait: stat.Some(1.5)},
+	}), 6*time.Second, wall.Add(2*time.Second))
 	if got := second[0]; got.CPU.OK || got.RunWait.OK {
 		t.Errorf("a new process has shares of a time in which it was not there: %+v", got)
 	}
 	if got := second[1]; got.CPU != stat.Some(1.5) || got.RunWait != stat.Some(0.25) {
 		t.Errorf("uses %v cores and waits %v, want 1.5 and 0.25", got.CPU, got.RunWait)
 	}
-	third := w.compare(tree[1:2], []proc.Usage{{PID: 11, CPU: 13 * time.Second, RunWait: 1500 * time.Millisecond}}, 8*time.Second, wall)
+	third := w.compare(tree[1:2], of(map[int]proc.Usage{11: {CPU: 13 * time.Second, RunWait: stat.Some(1.5)}}), 8*time.Second, wall)
 	if got := third[0]; got.CPU != stat.Some(0) || got.RunWait != stat.Some(0) {
 		t.Errorf("an idle process uses %v cores and waits %v", got.CPU, got.RunWait)
 	}
 }
 
 func TestNoRunWaitIfTheKernelDoesNotReportIt(t *testing.T) {
-	if got := runWait(proc.Usage{}, proc.Usage{}, time.Second); got.OK {
+	if got := waited(stat.None, stat.None, time.Second); got.OK {
 		t.Errorf("got %v, but the kernel reported nothing", got)
 	}
 }

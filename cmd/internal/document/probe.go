@@ -208,7 +208,7 @@ func processOf(p *capture.Process) Object {
 		left = p.Left.Seconds()
 	}
 	return Object{
-		{"pid", p.PID}, {"ppid", p.PPID}, {"inner_pid", p.InnerPID}, {"start_ticks", p.Ticks}, {"comm", p.Comm}, {"title", p.Title},
+		{"pid", p.PID}, {"ppid", p.PPID}, {"start_ticks", p.Ticks}, {"comm", p.Comm}, {"title", p.Title},
 		{"role", p.Role}, {"joined_s", p.Joined.Seconds()}, {"left_s", left}, {"earlier", p.Earlier},
 	}
 }
@@ -222,13 +222,6 @@ func processColumns(rows table[capture.ProcessSample]) Object {
 		{"reaped_cpu_s", column(rows, func(s *sample) float64 { return s.Reaped.Seconds() })},
 		{"rss_bytes", column(rows, func(s *sample) int64 { return s.RSSBytes })},
 		{"threads", column(rows, func(s *sample) int { return s.Threads })},
-		{"minor_faults", column(rows, func(s *sample) stat.Opt { return s.MinorFaults })},
-		{"major_faults", column(rows, func(s *sample) stat.Opt { return s.MajorFaults })},
-		{"pss_bytes", column(rows, func(s *sample) stat.Opt { return s.PSSBytes })},
-		{"voluntary_switches", column(rows, func(s *sample) stat.Opt { return s.VoluntarySwitches })},
-		{"involuntary_switches", column(rows, func(s *sample) stat.Opt { return s.InvoluntarySwitches })},
-		{"read_bytes", column(rows, func(s *sample) stat.Opt { return s.ReadBytes })},
-		{"written_bytes", column(rows, func(s *sample) stat.Opt { return s.WrittenBytes })},
 		{"run_wait_s", column(rows, func(s *sample) stat.Opt { return s.RunWaitSeconds })},
 	}
 }
@@ -243,14 +236,10 @@ func cgroups(list []capture.CgroupSample) Object {
 	return Object{
 		{"at_s", moments(list, func(s *sample) time.Duration { return s.At })},
 		{"path", column(rows, func(s *sample) string { return s.Path })},
-		{"whole", column(rows, func(s *sample) bool { return s.Whole })},
-		{"cpu_s", column(rows, func(s *sample) stat.Opt { return s.CPUSeconds })},
 		{"periods", column(rows, func(s *sample) stat.Opt { return s.Periods })},
 		{"throttled_periods", column(rows, func(s *sample) stat.Opt { return s.ThrottledPeriods })},
 		{"throttled_s", column(rows, func(s *sample) stat.Opt { return s.ThrottledSeconds })},
 		{"cpu_limit_cores", column(rows, func(s *sample) stat.Opt { return s.CPULimitCores })},
-		{"memory_bytes", column(rows, func(s *sample) stat.Opt { return s.MemoryBytes })},
-		{"memory_limit_bytes", column(rows, func(s *sample) stat.Opt { return s.MemoryLimitBytes })},
 	}
 }
 

@@ -80,7 +80,7 @@ func TestProbeStaysSmall(t *testing.T) {
 	for at := time.Duration(0); at <= c.End; at += c.Period {
 		s := capture.TreeSample{At: at, Took: 900 * time.Microsecond}
 		for i := range 60 {
-			p := capture.ProcessSample{Process: i, RSSBytes: 1 << 30, Threads: 5, CPU: 4 * time.Second, MinorFaults: some(100)}
+			p := capture.ProcessSample{Process: i, RSSBytes: 1 << 30, Threads: 5, CPU: 4 * time.Second}
 			if i < 4 {
 				p.CPU += at.Truncate(10 * ms)
 			}

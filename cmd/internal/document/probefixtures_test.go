@@ -88,31 +88,30 @@ func sampledTree(end, period time.Duration) capture.Tree {
 	t := capture.Tree{
 		Root: 4242, How: "listens on port 8000", CPUs: 16,
 		Processes: []capture.Process{
-			{PID: 4242, PPID: 1, InnerPID: 4242, Ticks: 90100, Comm: "bash", Role: "launcher", Joined: -period},
-			{PID: 4250, PPID: 4242, InnerPID: 4250, Ticks: 90140, Comm: "python3", Title: "vllm serve", Role: "api-server", Joined: -period},
-			{PID: 4300, PPID: 4250, InnerPID: 4300, Ticks: 90800, Comm: "python3", Title: "VLLM::EngineCore", Role: "engine-core", Joined: -period},
-			{PID: 4391, PPID: 4250, InnerPID: 4391, Ticks: 99100, Comm: "ldconfig", Role: "other", Joined: end / 4, Left: end / 2, Gone: true},
+			{PID: 4242, PPID: 1, Ticks: 90100, Comm: "bash", Role: "launcher", Joined: -period},
+			{PID: 4250, PPID: 4242, Ticks: 90140, Comm: "python3", Title: "vllm serve", Role: "api-server", Joined: -period},
+			{PID: 4300, PPID: 4250, Ticks: 90800, Comm: "python3", Title: "VLLM::EngineCore", Role: "engine-core", Joined: -period},
+			{PID: 4391, PPID: 4250, Ticks: 99100, Comm: "ldconfig", Role: "other", Joined: end / 4, Left: end / 2, Gone: true},
 		},
 	}
 	for at := -period; at <= end+period; at += period {
 		busy := max(0, min(at, end))
 		wave := time.Duration(0.05 * float64(end) * math.Sin(6*float64(busy)/float64(end)))
 		s := capture.TreeSample{At: at, Took: 800 * time.Microsecond, Walked: true, Processes: []capture.ProcessSample{
-			{Process: 0, CPU: 10 * ms, RSSBytes: 3 << 20, Threads: 1, MinorFaults: some(300), MajorFaults: some(0)},
-			{Process: 1, CPU: 9*time.Second + busy/5, RSSBytes: 900 << 20, Threads: 30, MinorFaults: some(90000), MajorFaults: some(4)},
-			{Process: 2, CPU: 40*time.Second + (3*busy + wave).Round(10*ms), Reaped: time.Second, RSSBytes: 3 << 30, Threads: 52, MinorFaults: some(500000 + float64(busy/ms)), MajorFaults: some(11)},
+			{Process: 0, CPU: 10 * ms, RSSBytes: 3 << 20, Threads: 1},
+			{Process: 1, CPU: 9*time.Second + busy/5, RSSBytes: 900 << 20, Threads: 30},
+			{Process: 2, CPU: 40*time.Second + (3*busy + wave).Round(10*ms), Reaped: time.Second, RSSBytes: 3 << 30, Threads: 52},
 		}}
 		if at >= end/4 && at < end/2 {
 			s.Processes = append(s.Processes, capture.ProcessSample{Process: 3, CPU: 5 * ms, RSSBytes: 8 << 20, Threads: 1})
 		}
-		if len(t.Samples)%10 == 0 {
-			s.Processes[2].PSSBytes, s.Processes[2].VoluntarySwitches, s.Processes[2].InvoluntarySwitches = some(2.8*(1<<30)), some(float64(1000+busy/ms)), some(30)
-			s.Processes[2].ReadBytes, s.Processes[2].WrittenBytes, s.Processes[2].RunWaitSeconds = some(1e9), some(4096), some(.25)
+		if at == -period || at+period > end+period {
+			s.Processes[2].RunWaitSeconds = some(.25)
 		}
 		t.Samples = append(t.Samples, s)
 	}
 	for _, at := range []time.Duration{-period, end + period} {
-		t.Cgroups = append(t.Cgroups, capture.CgroupSample{At: at, Path: "/system.slice/vllm.service", Whole: true, CPUSeconds: some(50 + 3.2*max(0, at.Seconds())), Periods: some(100), ThrottledPeriods: some(2), ThrottledSeconds: some(.03), CPULimitCores: some(8), MemoryBytes: some(4.2e9)})
+		t.Cgroups = append(t.Cgroups, capture.CgroupSample{At: at, Path: "/system.slice/vllm.service", Periods: some(100), ThrottledPeriods: some(2), ThrottledSeconds: some(.03), CPULimitCores: some(8)})
 	}
 	return t
 }

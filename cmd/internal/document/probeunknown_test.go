@@ -7,7 +7,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/capture"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // withoutGPU is a probe on a machine without a GPU, with everything that such a run lacks.
@@ -102,20 +101,6 @@ func TestAnInterruptBeforeTheFirstRequest(t *testing.T) {
 	p := interruptedProbe()
 	p.Capture.Requests, p.Summary.Requests = nil, nil
 	if page := probeText(t, p, render.Options{Width: 120}); !strings.Contains(page, "interrupted by you after 0 of 128 requests") {
-		t.Error(page)
-	}
-}
-
-// TestCountersOfATreeThatEnded checks that a value that was read once is not reported as unread.
-func TestCountersOfATreeThatEnded(t *testing.T) {
-	p := oneOnCPU()
-	p.Summary.Tree.Total.VoluntarySwitches, p.Summary.Tree.Total.InvoluntarySwitches = stat.None, stat.None
-	if page := probeText(t, p, render.Options{Width: 120}); !strings.Contains(page, "switches   – not read for any process") {
-		t.Error(page)
-	}
-	last := &p.Capture.Tree.Samples[len(p.Capture.Tree.Samples)-1]
-	last.Error, last.Processes = "process 4242 and all that it started have ended", nil
-	if page := probeText(t, p, render.Options{Width: 120}); !strings.Contains(page, "switches   – read only at the start, because the last sample") {
 		t.Error(page)
 	}
 }

@@ -37,44 +37,12 @@ func (r *report) processes() page.Section {
 	total.Name, total.Count = "total", 0
 	s.Add(r.usageTable(append(rows, total)))
 	var f page.Facts
-	switches := ""
 	if v := u.RunWaitSeconds.Finite(); v.OK {
-		switches = "; threads waited " + figure.Show(v, "s") + " for a CPU"
+		f.Add("waiting", page.Body, "threads waited "+figure.Show(v, "s")+" for a CPU")
 	}
-	add := func(label, more string, of func(*capture.ProcessSample) stat.Opt, unit string, counts ...named[stat.Opt]) {
-		var parts []string
-		for _, c := range counts {
-			parts = append(parts, figure.Show(c.v.Finite(), unit)+nbsp+c.name)
-		}
-		text := page.Toned(page.Body, strings.Join(parts, ", ")+more)
-		if !slices.ContainsFunc(counts, func(c named[stat.Opt]) bool { return c.v.Finite().OK }) {
-			text = r.absentText(r.whyNotCounted(of))
-		}
-		f = append(f, page.Fact{Label: label, Text: text})
-	}
-	add("switches", switches, func(s *capture.ProcessSample) stat.Opt { return s.VoluntarySwitches }, "",
-		named[stat.Opt]{"voluntary", u.VoluntarySwitches}, named[stat.Opt]{"involuntary", u.InvoluntarySwitches})
-	add("faults", "", func(s *capture.ProcessSample) stat.Opt { return s.MinorFaults }, "",
-		named[stat.Opt]{"minor", u.MinorFaults}, named[stat.Opt]{"major", u.MajorFaults})
-	add("storage", "", func(s *capture.ProcessSample) stat.Opt { return s.ReadBytes }, "B",
-		named[stat.Opt]{"read", u.ReadBytes}, named[stat.Opt]{"written", u.WrittenBytes})
-	f.Add("cgroup", page.Body, cgroup(t))
+	f.Add("cgroup", page.Body, cgroup(t.Cgroup))
 	s.Add(f)
 	return s
-}
-
-// whyNotCounted returns why a counter has no growth. A value that only the first and the last sample
-// read is lost if the tree ended before.
-func (r *report) whyNotCounted(of func(*capture.ProcessSample) stat.Opt) string {
-	samples := r.c.Tree.Samples
-	if len(samples) > 0 && samples[len(samples)-1].Error != "" {
-		for i := range samples {
-			if slices.ContainsFunc(samples[i].Processes, func(s capture.ProcessSample) bool { return of(&s).OK }) {
-				return "read only at the start, because the last sample of the processes failed"
-			}
-		}
-	}
-	return "not read for any process"
 }
 
 func sampleCount(t *capture.TreeUsage) string {
@@ -98,7 +66,6 @@ func (r *report) usageTable(rows []capture.ProcessUsage) *page.Table {
 		page.Left("", page.Body, func(u row) string { return usageName(&u) }),
 		column("RSS peak", 0, "B", func(u *row) stat.Opt { return u.RSS.Peak }),
 		column("mean", 3, "B", func(u *row) stat.Opt { return u.RSS.Mean }),
-		column("PSS", 1, "B", func(u *row) stat.Opt { return u.PSS.Peak.Max(u.PSS.Mean) }),
 		column("CPU mean", 0, "", func(u *row) stat.Opt { return u.CPU.Mean }),
 		column("peak", 0, "", func(u *row) stat.Opt { return u.CPU.Peak }),
 		column("CPU time", 2, "s", func(u *row) stat.Opt { return u.CPUSeconds }),
@@ -126,54 +93,22 @@ func usageName(u *capture.ProcessUsage) string {
 	return name
 }
 
-// agreement is the largest relative difference between the sums of the tree and of its control group
-// that counts as agreement.
-const agreement = 0.02
-
-// cgroup returns the use and the limits of the tree's control group, or "" without one.
-func cgroup(t *capture.TreeUsage) string {
-	g := t.Cgroup
+// cgroup returns the CPU limit of the tree's control group, or "" without one.
+func cgroup(g *capture.CgroupUsage) string {
 	if g == nil {
 		return ""
 	}
-	limit := func(o stat.Opt, unit string) string {
-		if !o.Finite().OK {
-			return "none"
-		}
-		return figure.Show(o, unit)
+	text := "limit none"
+	if v := g.CPULimitCores.Finite(); v.OK {
+		text = "limit " + figure.Show(v, "cores")
 	}
-	var parts []string
-	if v := g.CPUSeconds.Finite(); v.OK {
-		parts = append(parts, "CPU"+nbsp+figure.Show(v, "s")+compareCgroup(g, t))
-	}
-	parts = append(parts, "limit "+limit(g.CPULimitCores, "cores"))
 	if v := g.ThrottledSeconds.Finite(); v.OK {
-		text := "throttled" + nbsp + figure.Show(v, "s")
+		text += " · throttled" + nbsp + figure.Show(v, "s")
 		if share := g.ThrottledShare.Finite(); share.OK {
 			text += " in " + figure.PercentSign(share.V) + " of periods"
 		}
-		parts = append(parts, text)
 	}
-	if v := g.MemoryBytes.Finite(); v.OK {
-		parts = append(parts, "memory"+nbsp+figure.Show(v, "B")+", limit "+limit(g.MemoryLimitMax, "B"))
-	}
-	return strings.Join(parts, " · ") + " (" + g.Path + ")"
-}
-
-// compareCgroup returns whether the use of the control group agrees with that of its processes.
-func compareCgroup(g *capture.CgroupUsage, t *capture.TreeUsage) string {
-	sum, own := t.Total.CPUSeconds.Finite(), g.CPUSeconds.Finite()
-	switch {
-	case !g.Whole:
-		return ", including processes outside the tree"
-	case !sum.OK || own.V <= 0:
-		return ""
-	}
-	off := sum.V/own.V - 1
-	if off >= -agreement && off <= agreement {
-		return ", the tree agrees"
-	}
-	return ", the tree's sum differs by " + figure.ChangeSign(off)
+	return text + " (" + g.Path + ")"
 }
 
 // maxTables is the largest number of GPUs with a table each; more share one table.
