@@ -3,7 +3,6 @@ package gpu
 import (
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 )
@@ -24,22 +23,5 @@ func TestAMDMarksOfAbsence(t *testing.T) {
 	}
 	if out.why[engine.GPUUtil] == "" {
 		t.Error("utilization is absent without a reason")
-	}
-}
-
-// TestAMDWithoutANameOfItsOwn checks that two GPUs whose id and place are both
-// unknown stay two.
-func TestAMDWithoutANameOfItsOwn(t *testing.T) {
-	root := fstest.MapFS{}
-	for _, card := range []string{"card0", "card1"} {
-		root["sys/class/drm/"+card+"/device/vendor"] = &fstest.MapFile{Data: []byte("0x1002")}
-		root["sys/class/drm/"+card+"/device/gpu_busy_percent"] = &fstest.MapFile{Data: []byte("5")}
-	}
-	s, err := openAMD(t.Context(), func() time.Duration { return 0 }, root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := s.Devices(); len(d) != 2 || d[0].UUID == d[1].UUID {
-		t.Errorf("%+v", d)
 	}
 }

@@ -98,33 +98,3 @@ func TestOnlyGetters(t *testing.T) {
 		t.Errorf("%d files import go-nvml: the walk looks in the wrong place", read)
 	}
 }
-
-// TestOnlyGettersCatches shows that the walk finds what it is for.
-func TestOnlyGettersCatches(t *testing.T) {
-	tests := []struct {
-		name, body string
-		want       int
-	}{
-		{"a getter", `func f(d handle) { d.GetPowerUsage() }`, 0},
-		{"a measurement", `func f(d handle) { d.GpmSampleGet(nil) }`, 0},
-		{"a setter of a device", `func f(d nvml.Device) { d.SetPowerManagementLimit(1) }`, 1},
-		{"a method value", `func f(d nvml.Device) { g := d.ResetGpuLockedClocks; _ = g }`, 1},
-		{"a setter of the library", `func f(l nvml.Interface) { l.DeviceSetPersistenceMode(nil, 1) }`, 1},
-		{"GPM streaming", `func f(l nvml.Interface) { l.GpmSetStreamingEnabled(nil, 1) }`, 1},
-		{"a package function", `func f() { nvml.Init() }`, 1},
-		{"an interface that allows it", `type handle interface { SetMigMode(int) }`, 1},
-		{"a symbol by name", `var s = "nvmlDeviceSetPowerManagementLimit"`, 1},
-		{"MIG", `func f(d nvml.Device) { d.CreateGpuInstance(nil) }`, 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := changes("x.go", "package gpu\n"+tt.body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(got) != tt.want {
-				t.Errorf("found %v, want %d", got, tt.want)
-			}
-		})
-	}
-}

@@ -47,30 +47,3 @@ func TestNVMLInitFails(t *testing.T) {
 		})
 	}
 }
-
-func TestNVMLDevicesThatCannotBeOpened(t *testing.T) {
-	tests := []struct {
-		name    string
-		lib     *mock.Interface
-		devices int
-		want    string
-	}{
-		{"none", driver(nil), 0, "shows no GPU"},
-		{"one of two", driver([]*mock.Device{nil, h100(1)}), 1, ""},
-		{"all", driver([]*mock.Device{nil}), 0, "GPU 0 cannot be opened: the GPU is lost"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s, err := openNVML(t.Context(), newTicker(0).now, tt.lib)
-			if tt.want != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.want) || len(tt.lib.ShutdownCalls()) != 1 {
-					t.Errorf("got %v and %d shutdowns; want an error with %q and one", err, len(tt.lib.ShutdownCalls()), tt.want)
-				}
-				return
-			}
-			if err != nil || len(s.Devices()) != tt.devices || s.Devices()[0].Index != 1 || len(s.Notes()) != 1 {
-				t.Errorf("got %v, devices %v, notes %v", err, s.Devices(), s.Notes())
-			}
-		})
-	}
-}

@@ -83,24 +83,6 @@ var gpmReadings = []engine.GPUField{
 	engine.GPUDRAMActive, engine.GPUTensorUtil, engine.GPUSMActive, engine.GPUPCIeTxBps, engine.GPUPCIeRxBps, engine.GPUNVLinkTxBps, engine.GPUNVLinkRxBps,
 }
 
-func TestNVMLWithoutGPM(t *testing.T) {
-	clock := newTicker(time.Second)
-	s := openFake(t, driver([]*mock.Device{a100(0)}), clock.now)
-	got := presentFields(readTwice(t, s, clock).Devices[0])
-	want := h100Fields()
-	for _, f := range gpmReadings {
-		delete(want, f)
-	}
-	if diff := cmp.Diff(want, got, near); diff != "" {
-		t.Errorf("second read (-want +got):\n%s", diff)
-	}
-	missing := s.Missing()
-	if len(missing) != 3 || missing[0].What != "DRAM and tensor-core use" ||
-		missing[0].Reason != "the GPU has no GPM; Hopper and newer GPUs have it" {
-		t.Errorf("missing: got %v, want the GPM readings alone", missing)
-	}
-}
-
 // Each query fails on its own.
 func TestNVMLFieldFailsAlone(t *testing.T) {
 	tests := []struct {
@@ -322,17 +304,5 @@ func TestNVMLClose(t *testing.T) {
 	}
 	if _, err := s.Processes(t.Context()); !errors.Is(err, ErrClosed) {
 		t.Errorf("processes after close: got %v", err)
-	}
-}
-
-// A panic below a read is an error of that read.
-func TestNVMLPanicIsAnError(t *testing.T) {
-	d := h100(0)
-	d.GetPowerUsageFunc = nil
-	s := openFake(t, driver([]*mock.Device{d}), newTicker(0).now)
-	for range 2 {
-		if _, err := s.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "panic") {
-			t.Errorf("got %v, want the panic as an error", err)
-		}
 	}
 }

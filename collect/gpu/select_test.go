@@ -1,7 +1,6 @@
 package gpu
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,25 +105,4 @@ func TestSelect(t *testing.T) {
 			}
 		})
 	}
-}
-
-func FuzzVisible(f *testing.F) {
-	for _, seed := range []string{"", "0", "0,1", "7,-1", "GPU-a", "MIG-1111", "MIG-GPU-bbbb0000-1111-2222-3333-444444444444/2/0", "0,0", " ,", "1e9", "+1"} {
-		f.Add(seed)
-	}
-	devices := append(eight(), sliced()[1:]...)
-	f.Fuzz(func(t *testing.T, value string) {
-		s := Select(devices, nil, Holder{Visible: value, VisibleSet: true})
-		if s.Positions == nil || s.How == "" || s.Assumed {
-			t.Errorf("%q: got %+v; a set variable decides", value, s)
-		}
-		if !slices.IsSorted(s.Positions) || len(slices.Compact(slices.Clone(s.Positions))) != len(s.Positions) {
-			t.Errorf("%q: positions %v are not ascending", value, s.Positions)
-		}
-		for _, p := range s.Positions {
-			if p < 0 || p >= len(devices) {
-				t.Errorf("%q: position %d of %d devices", value, p, len(devices))
-			}
-		}
-	})
 }

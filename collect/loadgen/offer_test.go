@@ -127,14 +127,6 @@ func TestRatesOfPhases(t *testing.T) {
 	}
 }
 
-func TestConstantArrivals(t *testing.T) {
-	load := open(Constant, 4)
-	load.Duration = sec
-	if diff := cmp.Diff([]time.Duration{0, 250 * ms, 500 * ms, 750 * ms}, times(take(t, load, 99))); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // The requests of a seed must not change, because runs of different days and versions are compared.
 // Change a hash only if the load is changed intentionally.
 func TestOfferIsGolden(t *testing.T) {
@@ -209,25 +201,6 @@ func TestOpenLoopIgnoresTheServer(t *testing.T) {
 	}
 }
 
-func TestClosedLoopRequestsIgnoreTheServer(t *testing.T) {
-	load := Load{Clients: 5, PromptTokens: Between(5, 50), OutputTokens: Between(1, 50), Cancel: 0.3, Seed: 9}
-	// Which of two clients comes first depends on the server; the n-th request of each does not.
-	content := func(all []Intent) map[string]Intent {
-		by := map[string]Intent{}
-		for _, i := range all {
-			i.ID, i.At = 0, 0
-			by[i.Prompt] = i
-		}
-		return by
-	}
-	short, long := content(flakyServer(t, load, 1, 100)), content(flakyServer(t, load, 2, 1000))
-	for prompt, want := range short {
-		if diff := cmp.Diff(want, long[prompt]); diff != "" {
-			t.Error(diff)
-		}
-	}
-}
-
 func TestClientsOfPhases(t *testing.T) {
 	load := Load{PromptTokens: Fixed(4), OutputTokens: Fixed(2), Stagger: 2 * sec, Seed: 1}
 	load.Phases = []Phase{Hold(4, 20*sec), Hold(10, 20*sec), ramp(10, 0, 20*sec), ramp(0, 4, 20*sec)}
@@ -298,27 +271,6 @@ func TestSessions(t *testing.T) {
 	// The rate is that of requests, not sessions.
 	if rate := 600 / all[599].At.Seconds(); math.Abs(rate-10) > 2 {
 		t.Errorf("%.1f requests a second, want 10", rate)
-	}
-}
-
-func TestChatSessions(t *testing.T) {
-	load := Load{Clients: 1, PromptTokens: Fixed(20), OutputTokens: Fixed(2), SharedPrefixTokens: 8, Turns: Fixed(2), TurnTokens: Fixed(3), Chat: true, Requests: 2}
-	all := take(t, load, 2)
-	roles := func(i Intent) []string {
-		var roles []string
-		for _, m := range i.Messages {
-			roles = append(roles, fmt.Sprint(m.Role, " ", len(strings.Fields(m.Content))))
-		}
-		return roles
-	}
-	if diff := cmp.Diff([]string{"system 8", "user 12"}, roles(all[0])); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"system 8", "user 12", "assistant 2", "user 3"}, roles(all[1])); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(all[0].Messages, all[1].Messages[:2]); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -447,82 +399,6 @@ func TestRetriesEnd(t *testing.T) {
 	}
 }
 
-func TestRetriesWaitInBoundedNumber(t *testing.T) {
-	load := open(Constant, 1000)
-	load.Retry = true
-	o, err := NewOffer(load)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []int
-	for range maxRetries + 10 {
-		ids = append(ids, o.Next().ID)
-	}
-	again := 0
-	for _, id := range ids {
-		if o.Done(id, Outcome{}) {
-			again++
-		}
-	}
-	if again != maxRetries {
-		t.Errorf("%d requests wait to be sent again, want at most %d", again, maxRetries)
-	}
-	// Sending one makes room.
-	i := o.Next()
-	for i.Attempt == 0 {
-		i = o.Next()
-	}
-	if !o.Done(i.ID, Outcome{At: sec}) {
-		t.Error("a retry that failed finds no room for another")
-	}
-}
-
-func TestCancellations(t *testing.T) {
-	load := open(Poisson, 10)
-	load.OutputTokens, load.Cancel = Fixed(100), 0.25
-	n, sum := 0, 0
-	for _, i := range take(t, load, 4000) {
-		if i.CancelAfter < 0 || i.CancelAfter >= 100 {
-			t.Fatalf("cancelled after %d of 100 tokens", i.CancelAfter)
-		}
-		if i.CancelAfter > 0 {
-			n++
-			sum += i.CancelAfter
-		}
-	}
-	if math.Abs(float64(n)-1000) > 4*math.Sqrt(1000*0.75) {
-		t.Errorf("%d of 4000 are cancelled, want 1000", n)
-	}
-	if mean := float64(sum) / float64(n); math.Abs(mean-50) > 4 {
-		t.Errorf("cancelled after %.1f tokens on average, want 50", mean)
-	}
-}
-
-func TestShares(t *testing.T) {
-	load := open(Poisson, 10)
-	load.PromptTokens, load.SharedPrefixTokens, load.PrefixGroups, load.PrefixZipf = Fixed(20), 10, 4, 1
-	load.Adapters = []Weighted{{"a", 1}, {"b", 3}}
-	groups, models := map[string]int{}, map[string]int{}
-	for _, i := range take(t, load, 6000) {
-		groups[strings.Join(strings.Fields(i.Prompt)[:10], " ")]++
-		models[i.Model]++
-	}
-	var got []int
-	for _, n := range groups {
-		got = append(got, n)
-	}
-	slices.Sort(got)
-	// 1, 1/2, 1/3 and 1/4 of 25/12.
-	for i, want := range []float64{720, 960, 1440, 2880} {
-		if i >= len(got) || math.Abs(float64(got[i])-want) > 4*math.Sqrt(want) {
-			t.Errorf("groups have %v requests, want about %v in place %d", got, want, i)
-		}
-	}
-	if math.Abs(float64(models["b"])-4500) > 4*math.Sqrt(1125) || models["a"]+models["b"] != 6000 {
-		t.Errorf("got %v, want a quarter for a", models)
-	}
-}
-
 func TestReplay(t *testing.T) {
 	trace, err := ParseTrace("x", strings.NewReader(mooncakeTrace))
 	if err != nil {
@@ -546,22 +422,5 @@ func TestReplay(t *testing.T) {
 	}
 	if all[4].Prompt != all[0].Prompt {
 		t.Error("a block has another text when it comes again")
-	}
-}
-
-func TestReplayConversations(t *testing.T) {
-	trace, err := ParseTrace("x", strings.NewReader(chatTrace))
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := take(t, Load{Arrival: Constant, Rate: 1, Trace: trace, Requests: 2}, 3)
-	if len(all) != 2 || all[0].Prompt != "Be brief.\nWhat is a roof?" || all[0].MaxTokens != 7 {
-		t.Fatalf("got %+v", all)
-	}
-	if want := all[0].Prompt + " answer 0 And a top?"; all[1].Prompt != want || all[1].Turn != 1 {
-		t.Errorf("got %q, want %q", all[1].Prompt, want)
-	}
-	if _, err := NewOffer(Load{Arrival: Replay, Trace: trace}); err == nil || err.Error() != "the trace has no arrival times: give a rate or clients" {
-		t.Errorf("got %v", err)
 	}
 }

@@ -2,9 +2,7 @@ package loadgen
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -188,24 +186,6 @@ func TestRunTellsOfMissingFirstTokens(t *testing.T) {
 	})
 }
 
-func TestRunSessions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		load := open(Constant, 2)
-		load.Turns, load.Think, load.Requests = Fixed(2), Always(sec), 4
-		if _, err := Run(t.Context(), s, load, nil); err != nil {
-			t.Fatal(err)
-		}
-		// Sessions at 0 and 1 s; second turns after 110 ms of answer and 1 s.
-		if diff := cmp.Diff([]time.Duration{0, sec, 1110 * ms, 2 * sec}, s.at); diff != "" {
-			t.Error(diff)
-		}
-		if !strings.HasPrefix(s.requests[2].Prompt, s.requests[0].Prompt+" token token ") {
-			t.Errorf("second turn %q does not contain the first %q and its answer", s.requests[2].Prompt, s.requests[0].Prompt)
-		}
-	})
-}
-
 func TestRunScoresPhases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -280,23 +260,6 @@ func TestRunSpreadsTokensOverPhases(t *testing.T) {
 	}
 }
 
-// Send times do not depend on how long answers take, even if one never arrives.
-func TestOpenLoopNeverWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var sent atomic.Int64
-		load := open(Constant, 100)
-		load.Duration = 30 * sec
-		got, err := Run(t.Context(), sendFunc(func(ctx context.Context, _ probe.Request, clock func() time.Duration) (capture.Request, error) {
-			sent.Add(1)
-			<-ctx.Done()
-			return capture.Request{Sent: clock()}, context.Cause(ctx)
-		}), load, nil)
-		if err != nil || sent.Load() != 3000 || got.Unfinished != 3000 {
-			t.Errorf("%d sent, %d unfinished, %v, want 3000", sent.Load(), got.Unfinished, err)
-		}
-	})
-}
-
 func TestSLO(t *testing.T) {
 	chunks := func(gaps ...time.Duration) *capture.Request {
 		r := &capture.Request{}
@@ -367,32 +330,6 @@ func TestGoodputOfUnfinished(t *testing.T) {
 		}
 		if share := got.Goodput.Share; share != stat.Some(0.8) || got.Goodput.PerSecond != 0.4 {
 			t.Errorf("share %v, %v a second", share, got.Goodput.PerSecond)
-		}
-	})
-}
-
-func TestParseSLO(t *testing.T) {
-	got, err := ParseSLO("ttft=500ms,itl=60ms,e2e=10s,tpot=50ms")
-	if err != nil || got != (SLO{TTFT: 500 * ms, ITL: 60 * ms, TPOT: 50 * ms, E2E: 10 * sec}) {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	if back, err := ParseSLO(got.String()); err != nil || back != got {
-		t.Errorf("%s: got %+v, %v", got, back, err)
-	}
-	for _, in := range []string{"", "ttft", "ttft=5", "ttft=-1s", "rate=1s", "ttft=1s,ttft=2s"} {
-		if _, err := ParseSLO(in); err == nil {
-			t.Errorf("%q: got no error", in)
-		}
-	}
-}
-
-func TestOpenLoopGivesUpWhenRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.fail = func(int, time.Duration) error { return &probe.StatusError{Code: 404, Message: "no such model"} }
-		got, err := Run(t.Context(), s, open(Poisson, 5), nil)
-		if err == nil || !strings.Contains(err.Error(), "no such model") || errors.Is(err, context.Canceled) || got.Errors != 1 {
-			t.Errorf("got %v and %d errors", err, got.Errors)
 		}
 	})
 }

@@ -109,16 +109,3 @@ func TestPromptsShareOnlyThePrefix(t *testing.T) {
 		}
 	}
 }
-
-func TestVocabulary(t *testing.T) {
-	if len(Vocabulary) != 1<<vocabularyBits {
-		t.Fatalf("%d words, want %d", len(Vocabulary), 1<<vocabularyBits)
-	}
-	seen := map[string]bool{}
-	for _, word := range Vocabulary {
-		if seen[word] || len(word) > 6 || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") != "" {
-			t.Errorf("%q is there twice, too long or not of lower-case letters", word)
-		}
-		seen[word] = true
-	}
-}

@@ -136,25 +136,6 @@ func TestRunCutsAtDuration(t *testing.T) {
 	})
 }
 
-func TestRunThinksAndStaggers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		load := chat(2)
-		load.Think, load.Stagger, load.Together, load.Requests = Always(300*ms), 100*ms, false, 6
-		if _, err := Run(t.Context(), s, load, nil); err != nil {
-			t.Fatal(err)
-		}
-		if first, second := s.at[0], s.at[1]; first > 50*ms || second < 50*ms || second > 100*ms {
-			t.Errorf("the clients start at %v and %v, want one in each half of 100 ms", first, second)
-		}
-		for i := 2; i < len(s.at); i++ {
-			if gap := s.at[i] - s.at[i-2]; gap != 500*ms {
-				t.Errorf("request %d follows its client's last after %v, want 200 ms of answer and 300 ms of thought", i, gap)
-			}
-		}
-	})
-}
-
 func TestRunSurvivesRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
@@ -179,35 +160,6 @@ func TestRunSurvivesRestart(t *testing.T) {
 		want := []Failure{{Kind: "connection refused", Count: 5, Example: syscall.ECONNREFUSED.Error()}}
 		if diff := cmp.Diff(want, got.Failures); diff != "" {
 			t.Error(diff)
-		}
-	})
-}
-
-func TestRunBacksOffToTwoSeconds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.fail = func(n int, _ time.Duration) error {
-			if n == 7 {
-				return nil
-			}
-			return &probe.StatusError{Code: 503}
-		}
-		load := chat(1)
-		load.Requests = 10
-		got, err := Run(t.Context(), s, load, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var waits []time.Duration
-		for i := 1; i < len(s.at); i++ {
-			waits = append(waits, s.at[i]-s.at[i-1])
-		}
-		want := []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 2 * time.Second, 2 * time.Second, 200 * ms, 100 * ms}
-		if diff := cmp.Diff(want, waits); diff != "" {
-			t.Error(diff)
-		}
-		if got.Errors != 9 || got.Requests != 1 {
-			t.Errorf("got %d errors, %d requests", got.Errors, got.Requests)
 		}
 	})
 }
@@ -313,28 +265,6 @@ func TestRunStopsWithContext(t *testing.T) {
 	}
 }
 
-func TestRunReportsProgress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		s.wait = 1205 * ms
-		load := chat(2)
-		load.OutputTokens = Fixed(1000)
-		load.Duration = 2500 * ms
-		var got []Progress
-		if _, err := Run(t.Context(), s, load, func(p Progress) { got = append(got, p) }); err != nil {
-			t.Fatal(err)
-		}
-		// First tokens at 1.205 s, so 80 of each client by 2 s.
-		want := []Progress{
-			{Elapsed: time.Second, InFlight: 2, Sent: 2},
-			{Elapsed: 2 * time.Second, InFlight: 2, Sent: 2, OutputTokens: 160},
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
 func TestRunRefusesBadLoads(t *testing.T) {
 	good := chat(1)
 	good.Requests = 1
@@ -384,17 +314,5 @@ func TestKindOf(t *testing.T) {
 		if got := kindOf(errors.Join(tc.err)); got != tc.want {
 			t.Errorf("%v: got %q, want %q", tc.err, got, tc.want)
 		}
-	}
-}
-
-func TestTallyBoundsKinds(t *testing.T) {
-	load := chat(1)
-	tally := newTally(&load, time.Time{})
-	for code := range 1000 {
-		tally.end(0, &Intent{}, nil, &capture.Request{}, &probe.StatusError{Code: code}, failed)
-	}
-	s := tally.summary(time.Second)
-	if len(s.Failures) != maxKinds+1 || s.Failures[0].Kind != "other" || s.Failures[0].Count != 1000-maxKinds || s.Errors != 1000 {
-		t.Errorf("got %d kinds, first %+v", len(s.Failures), s.Failures[0])
 	}
 }

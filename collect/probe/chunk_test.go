@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,32 +52,4 @@ func TestParseChunkTolerates(t *testing.T) {
 	if _, err := parseChunk([]byte(`{"usage":[1]}`)); err == nil {
 		t.Error("counts of an unknown form are taken")
 	}
-}
-
-func FuzzParseChunk(f *testing.F) {
-	for _, in := range []string{
-		vllmToken, vllmLast, vllmUsage, vllmChatOpens, vllmChatToken,
-		`{"choices":[{"text":"a"}],"Choices":[]}`, `{"choices":[{"delta":{"role":"a","tool_calls":[{}],"reasoning":"","refusal":{ }}}]}`, `{"usage":{"prompt_tokens":3.0}}`, `{"choices":[{"delta":{"content":[{"text":"a"}]},"finish_reason":1}]}`, `{"choices":[{"delta":{"content":"b"},"text":"a"}]}`, `{"choices":null,"usage":{"prompt_tokens":-1}}`,
-		`{"choices":[{"text":"a"},{"text":"b"}]}`, `{"choices":[{"text":"\ud800\udc00"}],"x":[1,-0.5e+3,{"y":true}]} `, `{"error":null,"object":"error"}`, `{"usage":{"completion_tokens":01}}`,
-		`{"usage":{}}`, `{"usage":{"prompt_tokens":1,"completion_tokens":null}}`, `{"usage":{"prompt_tokens":null,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":null}}}`,
-	} {
-		f.Add([]byte(in))
-	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		c, err := parseChunk(in)
-		if err != nil {
-			return
-		}
-		if !json.Valid(in) {
-			t.Errorf("%q is not JSON, and is taken", in)
-		}
-		if len(c.text) > 0 && !c.says || c.thought > 0 && !c.thinks || !c.choice && c.output() {
-			t.Errorf("%q: %+v", in, c)
-		}
-		for _, n := range []stat.Opt{c.tokens, c.prompt, c.cached, c.reasoned} {
-			if n.V < 0 || n.V > maxCount || n.OK && !c.tokens.OK {
-				t.Errorf("%q: counts %v", in, c)
-			}
-		}
-	})
 }

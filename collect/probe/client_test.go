@@ -95,54 +95,6 @@ func said(field string) string {
 	return `data: {"choices":[{"index":0,"delta":{"role":"assistant",` + field + `},"finish_reason":null}]}` + "\n\n"
 }
 
-func TestSendStreams(t *testing.T) {
-	for _, tc := range []struct {
-		name, body string
-		chunks     int
-		tokens     int
-		err        error
-	}{
-		{name: "usage counts several tokens a chunk", body: token + usage + done, chunks: 1, tokens: 3},
-		{name: "without usage a chunk is a token", body: token + token + done, chunks: 2, tokens: 2},
-		{name: "usage in every chunk", body: `data: {"choices":[{"text":"a"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}` + "\n\n" + done, chunks: 1, tokens: 2},
-		{name: "usage null in chunks", body: `data: {"choices":[{"text":"a"}],"usage":null,"error":null}` + "\n\n" + done, chunks: 1, tokens: 1},
-		{name: "end without [DONE] after a finish reason", body: token + last, chunks: 1, tokens: 1},
-		{name: "[DONE] with a blank behind it", body: token + "data: [DONE] \n\n", chunks: 1, tokens: 1},
-		{name: "[DONE] without a line end", body: token + "data: [DONE]", chunks: 1, tokens: 1},
-		{name: "[DONE] cut off", body: token + "data: [DON", chunks: 1, tokens: 1, err: ErrTruncated},
-		{name: "no empty lines", body: strings.ReplaceAll(token+token+usage+done, "\n\n", "\n"), chunks: 2, tokens: 3},
-		{name: "an end without text is not a token", body: token + token + last + done, chunks: 2, tokens: 2},
-		{name: "an end without text is all", body: last + done, chunks: 1, tokens: 1},
-		{name: "endless ends", body: token + strings.Repeat(last, 100), chunks: 1, tokens: 1, err: ErrOverrun},
-		{name: "role in each message", body: said(`"content":""`) + said(`"reasoning_content":"so"`) + said(`"tool_calls":[{"index":0}]`) + said(`"content":""`) + done, chunks: 3, tokens: 3},
-		{name: "role and first token in one", body: said(`"reasoning":"so"`) + done, chunks: 1, tokens: 1},
-		{name: "ends early", body: token + token, chunks: 2, tokens: 2, err: ErrTruncated},
-		{name: "empty", body: "", err: ErrTruncated},
-		{name: "never ends", body: strings.Repeat(token, 100), chunks: 4*chunksPerToken + extraChunks, tokens: 4*chunksPerToken + extraChunks, err: ErrOverrun},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			c := newTestClient(t, Options{Model: "m"}, streaming(tc.body))
-			got, err := c.Send(t.Context(), Request{MaxTokens: 4}, clockFrom(time.Now()))
-			if len(got.Chunks) != tc.chunks || int(got.CountedTokens()) != tc.tokens {
-				t.Errorf("got %d chunks, %v tokens, want %d, %d", len(got.Chunks), got.CountedTokens(), tc.chunks, tc.tokens)
-			}
-			if !errors.Is(err, tc.err) {
-				t.Errorf("got error %v, want %v", err, tc.err)
-			}
-		})
-	}
-}
-
-func TestSendBoundsTheTextItKeeps(t *testing.T) {
-	const big = 1 << 19
-	body := strings.Repeat(`data: {"choices":[{"text":"`+strings.Repeat("x", big)+`"}]}`+"\n\n", maxTextBytes/big+2) + done
-	c := newTestClient(t, Options{Model: "m"}, streaming(body))
-	got, err := c.Send(t.Context(), Request{MaxTokens: 16, KeepText: true}, clockFrom(time.Now()))
-	if err != nil || len(got.Text) != maxTextBytes || len(got.Chunks) != maxTextBytes/big+2 {
-		t.Errorf("kept %d bytes of %d chunks, %v, want %d", len(got.Text), len(got.Chunks), err, maxTextBytes)
-	}
-}
-
 // A redirect is not followed: the request and its token are sent only once.
 func TestClientFollowsNoRedirect(t *testing.T) {
 	var asked []string

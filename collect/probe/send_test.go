@@ -466,40 +466,6 @@ func TestSendDialects(t *testing.T) {
 	}
 }
 
-// A record does not waste memory, because a hundred thousand are kept.
-func TestSendKeepsNoRoom(t *testing.T) {
-	c := newTestClient(t, Options{Model: "m"}, streaming(token+done))
-	got, _ := c.Send(t.Context(), Request{Prompt: "p", MaxTokens: 1 << 24}, clockFrom(time.Now()))
-	if len(got.Chunks) != 1 || cap(got.Chunks) > 8 {
-		t.Errorf("%d chunks in room for %d", len(got.Chunks), cap(got.Chunks))
-	}
-}
-
-// The dialect of a server is determined only once.
-func TestSendRemembersTheDialect(t *testing.T) {
-	refusals := 0
-	c := newTestClient(t, Options{Model: "m"}, func(r *http.Request) (*http.Response, error) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		if strings.Contains(string(body), "stream_options") {
-			refusals++
-			return answer(400, "application/json", text(`{"detail":"unknown field stream_options"}`)), nil
-		}
-		return answer(200, "text/event-stream", text(token+done)), nil
-	})
-	got, err := c.SendAll(t.Context(), Plan{Request: Request{Prompt: "p", MaxTokens: 1}, Repeat: 3}, clockFrom(time.Now()), nil)
-	if err != nil || len(got) != 3 || refusals != 1 {
-		t.Fatalf("%d requests, %d refusals: %v", len(got), refusals, err)
-	}
-	for i, r := range got {
-		if r.Error != "" || len(r.Notes) != 1 || r.ID != i {
-			t.Errorf("got %+v", r)
-		}
-	}
-}
-
 func TestHeaders(t *testing.T) {
 	sent := http.Header{}
 	c := newTestClient(t, Options{Model: "m", APIKey: "k", Headers: http.Header{"X-Tenant": {"a", "b"}}}, func(r *http.Request) (*http.Response, error) {

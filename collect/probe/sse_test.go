@@ -91,25 +91,3 @@ func TestEventReaderBoundsMemory(t *testing.T) {
 		}
 	}
 }
-
-func FuzzEventReader(f *testing.F) {
-	for _, in := range []string{
-		"data: {\"choices\":[{\"text\":\"\"}]}\n\ndata: [DONE]\n\n",
-		"\ufeff: c\r\nevent: error\rdata: a\ndata\n\n", "data: a\r\n\r\n", "\r\n\r\n\r", "data: {}\ndata: 1\ndata\ndata: [DONE]", "data:", "\n",
-	} {
-		f.Add([]byte(in))
-	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		if len(in) > maxEventBytes {
-			return
-		}
-		want, err := readEvents(strings.NewReader(string(in)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		bytewise, err := readEvents(iotest.OneByteReader(strings.NewReader(string(in))))
-		if diff := cmp.Diff(want, bytewise); diff != "" || err != nil {
-			t.Errorf("a byte at a time: %v\n%s", err, diff)
-		}
-	})
-}
