@@ -116,18 +116,12 @@ type Load struct {
 	// a prompt is unique, so that a prefix cache finds only this prefix and the earlier turns of a
 	// session.
 	SharedPrefixTokens int
-	PrefixGroups       int // number of different prefixes; 0 is 1
-	// PrefixZipf makes the probability of group i proportional to 1/(i+1)^PrefixZipf; with 0 all
-	// are equally likely.
-	PrefixZipf float64
+	PrefixGroups       int // number of different prefixes, equally likely; 0 is 1
 
-	// Turns is the number of requests of a session, each with the previous turns in its prompt; the
-	// zero value is 1. Rate counts requests, so sessions start at Rate divided by the mean of
+	// Turns is the number of requests of a session, each with the previous turns in its prompt; a later
+	// turn adds a length of PromptTokens without the shared prefix. The zero value is 1. Rate counts requests, so sessions start at Rate divided by the mean of
 	// Turns.
 	Turns Lengths
-	// TurnTokens is the length that a later turn adds; the zero value is that of the first turn's
-	// prompt without the shared prefix.
-	TurnTokens Lengths
 	// Think is the pause between the last token of a request and the next request of the same
 	// client or session.
 	Think Delay
@@ -310,10 +304,6 @@ func (l *Load) checkLengths(p *problems) {
 		}
 		p.refuse(l.Trace != nil && l.Turns.most() > 1, "a trace has its own turns, so further turns do not apply")
 	}
-	if !l.TurnTokens.IsZero() {
-		named("turn", l.TurnTokens)
-	}
 	p.refuse(l.SharedPrefixTokens < 0, "shared prefix is %d tokens, must be at least 0", l.SharedPrefixTokens)
 	p.refuse(l.PrefixGroups < 0 || l.PrefixGroups > maxGroups, "prefix groups is %d, must be 1 to %d", l.PrefixGroups, maxGroups)
-	p.refuse(!(l.PrefixZipf >= 0 && l.PrefixZipf <= 10), "Zipf exponent of the groups is %v, must be 0 to 10", l.PrefixZipf)
 }

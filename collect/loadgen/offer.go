@@ -32,7 +32,6 @@ const (
 type Offer struct {
 	load     Load
 	schedule schedule
-	zipf     []float64
 	models   []float64
 	end      time.Duration
 	// perStart is the average number of requests per conversation.
@@ -92,7 +91,7 @@ func NewOffer(load Load) (*Offer, error) {
 	if err := load.Validate(); err != nil {
 		return nil, err
 	}
-	o := &Offer{load: load, schedule: newSchedule(load.phases()), zipf: load.zipf(), end: endless, perStart: load.meanTurns(), flights: map[int]flight{}}
+	o := &Offer{load: load, schedule: newSchedule(load.phases()), end: endless, perStart: load.meanTurns(), flights: map[int]flight{}}
 	if end, ok := load.End(); ok {
 		o.end = end
 	}

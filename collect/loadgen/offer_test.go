@@ -136,7 +136,7 @@ func TestOfferIsGolden(t *testing.T) {
 	}
 	mixed := Load{
 		Arrival: Gamma, Rate: 20, CV: 2, PromptTokens: LognormalMean(100, 0.8, 600), OutputTokens: OneOf([]int{3, 5, 90}),
-		SharedPrefixTokens: 20, PrefixGroups: 9, PrefixZipf: 1.1, Turns: Between(1, 3), Think: Delay{Shape: Exponential, Mean: sec},
+		SharedPrefixTokens: 20, PrefixGroups: 9, Turns: Between(1, 3), Think: Delay{Shape: Exponential, Mean: sec},
 		Cancel: 0.2, Deadline: 9 * sec, Adapters: []Weighted{{"a", 1}, {"b", 3}}, Seed: 42,
 	}
 	closed := mixed
@@ -146,8 +146,8 @@ func TestOfferIsGolden(t *testing.T) {
 		load Load
 		want string
 	}{
-		{"open", mixed, "2d78ac00c63a2676"},
-		{"closed", closed, "954a3d433cea2a94"},
+		{"open", mixed, "224c9db019d25cef"},
+		{"closed", closed, "27f8b35d44e0ed15"},
 		{"trace", Load{Arrival: Replay, Trace: trace, TraceSpeed: 2, Seed: 3}, "e5667e3a312acef1"},
 	} {
 		h := sha256.New()
@@ -245,7 +245,7 @@ func TestClientsStartApart(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	load := open(Poisson, 10)
-	load.Turns, load.TurnTokens, load.SharedPrefixTokens, load.PromptTokens = Fixed(3), Fixed(5), 8, Fixed(20)
+	load.Turns, load.SharedPrefixTokens, load.PromptTokens = Fixed(3), 8, Fixed(20)
 	load.Think, load.Requests = Always(2*sec), 600
 	all := take(t, load, 600)
 	last := map[int]Intent{}
@@ -259,7 +259,7 @@ func TestSessions(t *testing.T) {
 			if !strings.HasPrefix(i.Prompt, want+" ") {
 				t.Fatalf("turn %d begins %q, want %q", i.Turn, i.Prompt, want)
 			}
-			if n := len(strings.Fields(i.Prompt)); n != i.PromptTokens || n != before.PromptTokens+2+5 {
+			if n := len(strings.Fields(i.Prompt)); n != i.PromptTokens || n != before.PromptTokens+2+12 {
 				t.Errorf("turn %d has %d words, said to have %d, after %d and an answer of 2", i.Turn, n, i.PromptTokens, before.PromptTokens)
 			}
 			if i.At != before.At+3*sec {
@@ -278,7 +278,7 @@ func TestSessions(t *testing.T) {
 func TestFailedFirstTurnKeepsThePrefix(t *testing.T) {
 	load := Load{
 		Clients: 1, PromptTokens: Fixed(20), OutputTokens: Fixed(2), SharedPrefixTokens: 8, PrefixGroups: 1000,
-		Turns: Fixed(4), TurnTokens: Fixed(3), Together: true,
+		Turns: Fixed(4), Together: true,
 	}
 	for _, chat := range []bool{false, true} {
 		load.Chat = chat
@@ -302,8 +302,8 @@ func TestFailedFirstTurnKeepsThePrefix(t *testing.T) {
 				t.Errorf("chat %v: turn %d begins with %q, want %q", chat, i.Turn, begins(i), begins(first))
 			}
 		}
-		if second.PromptTokens != 11 || third.PromptTokens != 15 {
-			t.Errorf("chat %v: prompts of %d and %d tokens, want 8+3, and 1+3 more", chat, second.PromptTokens, third.PromptTokens)
+		if second.PromptTokens != 20 || third.PromptTokens != 33 {
+			t.Errorf("chat %v: prompts of %d and %d tokens, want 8+12, and 1+12 more", chat, second.PromptTokens, third.PromptTokens)
 		}
 		if chat && len(third.Messages) != 4 {
 			t.Errorf("the third turn has %d messages, want system, user, assistant, user", len(third.Messages))

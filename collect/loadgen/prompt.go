@@ -140,28 +140,6 @@ func (l *Load) prefix(text []byte, group int) []byte {
 	return l.write(text, stream(l.Seed, forPrefixText, uint64(group)), l.units(l.SharedPrefixTokens))
 }
 
-// group draws the group of a conversation.
-func (l *Load) group(from *rand.Rand, weights []float64) int {
-	if l.PrefixZipf == 0 {
-		return from.IntN(l.groups())
-	}
-	return pick(from, weights)
-}
-
-// zipf returns the cumulative weights of the groups, nil if all are equally likely.
-func (l *Load) zipf() []float64 {
-	if l.PrefixZipf == 0 || l.SharedPrefixTokens == 0 {
-		return nil
-	}
-	sums := make([]float64, l.groups())
-	sum := 0.0
-	for i := range sums {
-		sum += math.Pow(float64(i+1), -l.PrefixZipf)
-		sums[i] = sum
-	}
-	return sums
-}
-
 // pick draws an index with probabilities from cumulative weights.
 func pick(from *rand.Rand, sums []float64) int {
 	at := from.Float64() * sums[len(sums)-1]

@@ -77,11 +77,7 @@ func (o *Offer) write(t *talk, at time.Duration) Intent {
 func (o *Offer) turnText(t *talk, draw func(purpose) *rand.Rand) (prefix, text string, tokens int) {
 	l := &o.load
 	if t.turn > 0 {
-		lengths, less := l.TurnTokens, 0
-		if lengths.IsZero() {
-			lengths, less = l.PromptTokens, l.SharedPrefixTokens
-		}
-		n := max(1, lengths.draw(draw(forPromptLength))-less)
+		n := max(1, l.PromptTokens.draw(draw(forPromptLength))-l.SharedPrefixTokens)
 		units := max(1, l.units(n))
 		tokens = t.tokens + n
 		if t.tokens == 0 {
@@ -102,7 +98,7 @@ func (o *Offer) prefix(t *talk) string {
 		return ""
 	}
 	// All turns of a conversation have the group of its first turn.
-	group := l.group(stream(l.Seed, forGroup, key[0], key[1], 0), o.zipf)
+	group := stream(l.Seed, forGroup, key[0], key[1], 0).IntN(l.groups())
 	return string(l.prefix(make([]byte, 0, units*l.bytesPerUnit()), group))
 }
 

@@ -81,10 +81,10 @@ func TestParseTraceRefuses(t *testing.T) {
 		{"broken line", "{\"input_length\":5,\n", "x:1: unexpected end of JSON input"},
 		{"blocks beyond the prompt", `{"input_length":512,"output_length":1,"hash_ids":[1,2]}`, "x:1: hash_ids has 2 blocks of 512 tokens for an input_length of 512"},
 		{"some times", "{\"input_length\":1,\"output_length\":1}\n{\"input_length\":1,\"output_length\":1,\"timestamp\":3}", "x:2: timestamp: some lines have one and some have none"},
-		{"list of requests", "[\n{\"input_length\":1}]", "x:2: conversations is missing: a JSON list must hold conversations; write requests one per line"},
-		{"list cut off", "[\n{\"conversations\":[]},\n", "x:2: the list is truncated"},
+		{"list of requests", "[\n{\"input_length\":1}]", "x: entry 1: conversations is missing: a JSON list must hold conversations; write requests one per line"},
+		{"list cut off", "[\n{\"conversations\":[]},\n", "x: conversation 2: the list is truncated"},
 		{"no answers", `[{"conversations":[]}]`, "x: the trace contains no requests"},
-		{"content in parts", "[{\"messages\":[{\"role\":\"user\",\"content\":[]}]}]", "x:1: messages.content is of type array, not string"},
+		{"content in parts", "[{\"messages\":[{\"role\":\"user\",\"content\":[]}]}]", "x: conversation 1: messages.content is of type array, not string"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := ParseTrace("x", strings.NewReader(tc.in))

@@ -125,29 +125,28 @@ func jsonError(err error) error {
 	return err
 }
 
-// parseConversations parses a JSON list of conversations.
+// parseConversations parses a JSON list of conversations. Errors name the conversation, counted from 1.
 func parseConversations(in io.Reader) (*Trace, error) {
-	lines := &lineCounter{r: in}
-	decoder := json.NewDecoder(lines)
+	decoder := json.NewDecoder(in)
 	if _, err := decoder.Token(); err != nil {
 		return nil, err
 	}
 	t := &Trace{}
-	for decoder.More() {
+	n := 1
+	for ; decoder.More(); n++ {
 		var line traceLine
 		if err := decoder.Decode(&line); err != nil {
-			return nil, &lineError{lines.line(decoder.InputOffset()), unexpectedEnd(jsonError(err))}
+			return nil, fmt.Errorf("conversation %d: %w", n, unexpectedEnd(jsonError(err)))
 		}
-		at := lines.line(decoder.InputOffset())
 		if line.Conversations == nil && line.Messages == nil {
-			return nil, wrongAt(at, "conversations is missing: a JSON list must hold conversations; write requests one per line")
+			return nil, fmt.Errorf("entry %d: conversations is missing: a JSON list must hold conversations; write requests one per line", n)
 		}
-		if request, _, _ := line.request(at); len(request.Turns) > 0 {
-			t.Requests = append(t.Requests, request)
+		if turns := turnsOf(append(line.Conversations, line.Messages...)); len(turns) > 0 {
+			t.Requests = append(t.Requests, Traced{Turns: turns})
 		}
 	}
 	if _, err := decoder.Token(); err != nil {
-		return nil, &lineError{lines.line(decoder.InputOffset()), unexpectedEnd(err)}
+		return nil, fmt.Errorf("after conversation %d: %w", n-1, unexpectedEnd(err))
 	}
 	return t, nil
 }
@@ -157,36 +156,4 @@ func unexpectedEnd(err error) error {
 		return errors.New("the list is truncated")
 	}
 	return err
-}
-
-// lineCounter returns line numbers of offsets in its input. It stores only line ends after the last
-// offset asked for.
-type lineCounter struct {
-	r       io.Reader
-	read    int64
-	passed  int     // line ends before the last offset asked for
-	pending []int64 // offsets of line ends after it
-}
-
-// Read implements io.Reader.
-func (c *lineCounter) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	for i, b := range p[:n] {
-		if b == '\n' {
-			c.pending = append(c.pending, c.read+int64(i))
-		}
-	}
-	c.read += int64(n)
-	return n, err
-}
-
-// line returns the line of an offset, counted from 1. Offsets must not decrease between calls.
-func (c *lineCounter) line(offset int64) int {
-	i := 0
-	for i < len(c.pending) && c.pending[i] < offset {
-		i++
-	}
-	c.passed += i
-	c.pending = append(c.pending[:0], c.pending[i:]...)
-	return c.passed + 1
 }

@@ -74,7 +74,6 @@ func vary(sc *settings.Scenario, seed, variant uint64) settings.Scenario {
 			s.Phases = append(s.Phases, p)
 		}
 		s.Prompt = longer(s.Prompt, prompt)
-		s.Turn = longer(s.Turn, prompt)
 		s.Output = longer(s.Output, output)
 		s.Prefix.Tokens = int(float64(s.Prefix.Tokens) * prompt)
 		out.Load = append(out.Load, s)

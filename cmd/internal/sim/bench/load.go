@@ -27,7 +27,6 @@ func Load(s *settings.Stream, seed uint64) loadgen.Load {
 		OutputTokens:       lengths(s.Output),
 		SharedPrefixTokens: s.Prefix.Tokens,
 		PrefixGroups:       s.Prefix.Groups,
-		PrefixZipf:         s.Prefix.Zipf,
 		Think:              loadgen.Always(s.Think),
 		Cancel:             s.Cancel,
 		Deadline:           s.Deadline,
@@ -55,9 +54,6 @@ func Load(s *settings.Stream, seed uint64) loadgen.Load {
 	}
 	if s.Turns > 1 {
 		l.Turns = loadgen.Fixed(s.Turns)
-		if s.Turn.Set() {
-			l.TurnTokens = lengths(s.Turn)
-		}
 	}
 	for _, a := range s.Adapters {
 		l.Adapters = append(l.Adapters, loadgen.Weighted{Model: a, Weight: 1})

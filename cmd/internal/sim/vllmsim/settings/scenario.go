@@ -53,7 +53,6 @@ type Stream struct {
 	Output   Lengths       `yaml:"output"` // tokens
 	Prefix   Prefix        `yaml:"prefix"`
 	Turns    int           `yaml:"turns"`    // of one conversation; 0 means 1
-	Turn     Lengths       `yaml:"turn"`     // tokens that a later turn adds; if absent, as the first
 	Think    time.Duration `yaml:"think"`    // between an answer and the next request of a user or conversation
 	Cancel   float64       `yaml:"cancel"`   // share of requests that the client cancels in the middle, 0..1
 	Deadline time.Duration `yaml:"deadline"` // after which a client cancels; 0 means never
@@ -75,9 +74,8 @@ func (s *Stream) Closed() bool {
 
 // Prefix is a prefix that prompts share.
 type Prefix struct {
-	Tokens int     `yaml:"tokens"`
-	Groups int     `yaml:"groups"` // number of different prefixes; 0 means 1
-	Zipf   float64 `yaml:"zipf"`   // the probability of the i-th is proportional to 1/i^zipf; 0 means equal
+	Tokens int `yaml:"tokens"`
+	Groups int `yaml:"groups"` // number of different prefixes; 0 means 1
 }
 
 // Truth is the correct diagnosis, known from the construction of the scenario.
