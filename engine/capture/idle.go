@@ -183,13 +183,12 @@ func meanwhile(c *Capture, tokens float64) string {
 // wayToTheServer returns the next step: the right PID if it is known, otherwise how to find it, and
 // how to check it.
 func wayToTheServer(c *Capture, outside bool) string {
-	name, pid := "NAME", "PID"
+	pid := "PID"
 	var b strings.Builder
 	if l := c.Tree.Listener; outside {
 		pid = fmt.Sprint(l.PID)
 		fmt.Fprintf(&b, "; process %d", l.PID)
 		if l.Comm != "" {
-			name = l.Comm
 			fmt.Fprintf(&b, " (%s)", l.Comm)
 		}
 		b.WriteString(" listens on the port")
@@ -200,21 +199,6 @@ func wayToTheServer(c *Capture, outside bool) string {
 	} else {
 		b.WriteString("; find the server's PID with pgrep -x NAME (llama-server, vllm), or leave --pid out")
 	}
-	if outside && strings.IndexByte(name, ' ') < 0 && name != "NAME" && !interprets(name) {
-		fmt.Fprintf(&b, " (pgrep -x %s finds it too)", name)
-	}
 	fmt.Fprintf(&b, "; check with grep -E 'VmRSS|Threads' /proc/%s/status: a server has hundreds of MiB and many threads", pid)
 	return b.String()
-}
-
-// interpreters give their name to the processes of the programs they run.
-var interpreters = []string{
-	"python", "pypy", "node", "deno", "bun", "java", "ruby", "perl", "php", "lua", "dotnet", "Rscript", "julia",
-	"bash", "sh", "dash", "zsh", "ash", "ksh", "fish", "busybox",
-}
-
-// interprets reports whether a name is that of an interpreter, such as "python3.12" or "node",
-// which does not identify the program.
-func interprets(name string) bool {
-	return slices.Contains(interpreters, strings.TrimRight(name, "0123456789."))
 }

@@ -2,28 +2,18 @@ package capture
 
 import (
 	"cmp"
-	"encoding/json"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// distribution is the JSON form of a Distribution.
-type distribution struct {
-	Count int     `json:"count"`
-	Mean  float64 `json:"mean_s"`
-	P50   float64 `json:"p50_s"`
-	P95   float64 `json:"p95_s"`
-	P99   float64 `json:"p99_s"`
-	Max   float64 `json:"max_s"`
-}
-
-// MarshalJSON writes times in seconds, and null without observations.
-func (d Distribution) MarshalJSON() ([]byte, error) {
+// Document returns the distribution for a document: null without observations.
+func (d Distribution) Document() any {
 	if d.Count <= 0 {
-		return []byte("null"), nil
+		return nil
 	}
-	return json.Marshal(distribution{d.Count, d.Mean.Seconds(), d.P50.Seconds(), d.P95.Seconds(), d.P99.Seconds(), d.Max.Seconds()})
+	type observed Distribution
+	return observed(d)
 }
 
 // Document returns the row for a document: an absent value has a reason.

@@ -32,8 +32,15 @@ type Row struct {
 // NotRead is why a field of a GPU has no value when it has no reason of its own.
 const NotRead = "not read on this device"
 
-// Distribution is a [stat.Distribution] with times in seconds in JSON.
-type Distribution stat.Distribution
+// Distribution is a [stat.Distribution] for a document.
+type Distribution struct {
+	Count int           `json:"count"`
+	Mean  time.Duration `json:"mean_s"`
+	P50   time.Duration `json:"p50_s"`
+	P95   time.Duration `json:"p95_s"`
+	P99   time.Duration `json:"p99_s"`
+	Max   time.Duration `json:"max_s"`
+}
 
 // Failure is one kind of error of a run.
 type Failure struct {
