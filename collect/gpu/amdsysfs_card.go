@@ -90,7 +90,7 @@ func (c *amdCard) findSensors(root fs.FS) {
 }
 
 func (c *amdCard) describe(root fs.FS, index int) Device {
-	d := Device{Index: index, GI: -1, CI: -1, Minor: -1, BusID: c.busID}
+	d := Device{Index: index, GI: -1, Minor: -1, BusID: c.busID}
 	d.Name = readText(root, path.Join(c.dir, "product_name"))
 	if d.Name == "" {
 		d.Name = "AMD GPU " + cmp.Or(readText(root, path.Join(c.dir, "device")), "of an unknown kind")

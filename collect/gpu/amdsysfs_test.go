@@ -86,8 +86,8 @@ func TestAMDFiles(t *testing.T) {
 		notes   []string
 	}{
 		{"mi300x.sysfs", []Device{
-			{Index: 0, Name: "AMD Instinct MI300X OAM", UUID: "GPU-7c9a02f8d1a3b6e4", GI: -1, CI: -1, Minor: -1, BusID: "0000:05:00.0", Render: 128, Driver: "6.10.5", VRAMBytes: stat.Some(206141652992)},
-			{Index: 1, Name: "AMD Instinct MI300X OAM", UUID: "GPU-e2d0f31c4bbf1c05", GI: -1, CI: -1, Minor: -1, BusID: "0000:26:00.0", Render: 136, Driver: "6.10.5", VRAMBytes: stat.Some(206141652992)},
+			{Index: 0, Name: "AMD Instinct MI300X OAM", UUID: "GPU-7c9a02f8d1a3b6e4", GI: -1, Minor: -1, BusID: "0000:05:00.0", Render: 128, Driver: "6.10.5", VRAMBytes: stat.Some(206141652992)},
+			{Index: 1, Name: "AMD Instinct MI300X OAM", UUID: "GPU-e2d0f31c4bbf1c05", GI: -1, Minor: -1, BusID: "0000:26:00.0", Render: 136, Driver: "6.10.5", VRAMBytes: stat.Some(206141652992)},
 		}, []map[engine.GPUField]float64{
 			{engine.GPUUtil: 0.97, engine.GPUMemUtil: 0.41, engine.GPUPowerW: 612, engine.GPUPowerLimitW: 750, engine.GPUVRAMTotal: 206141652992,
 				engine.GPUVRAMUsed: 185527487692, engine.GPUTemperatureC: 63, engine.GPUSMClockMHz: 2100, engine.GPUMemClockMHz: 1300},
@@ -99,26 +99,26 @@ func TestAMDFiles(t *testing.T) {
 			"PCIe traffic: the amdgpu", "NVLink traffic: the amdgpu",
 		}, []string{untestedAMD}},
 		{"w7700.sysfs", []Device{
-			{Index: 0, Name: "AMD GPU 0x7470", UUID: "GPU-5f1d8a6c01e2b3d7", GI: -1, CI: -1, Minor: -1, BusID: "0000:03:00.0", VRAMBytes: stat.Some(17163091968)},
+			{Index: 0, Name: "AMD GPU 0x7470", UUID: "GPU-5f1d8a6c01e2b3d7", GI: -1, Minor: -1, BusID: "0000:03:00.0", VRAMBytes: stat.Some(17163091968)},
 		}, []map[engine.GPUField]float64{
 			{engine.GPUUtil: 0.42, engine.GPUMemUtil: 0.01, engine.GPUPowerW: 61, engine.GPUPowerLimitW: 150, engine.GPUVRAMTotal: 17163091968,
 				engine.GPUVRAMUsed: 1 << 30, engine.GPUTemperatureC: 46, engine.GPUSMClockMHz: 2482, engine.GPUMemClockMHz: 1124},
 		}, false, []string{"limits of GPU clock", "reasons for lower", "GPU energy", "DRAM", "PCIe", "NVLink"}, []string{untestedAMD}},
 		{"partitioned.sysfs", []Device{
-			{Index: 0, Name: "AMD Instinct MI300X OAM", UUID: "GPU-7c9a02f8d1a3b6e4", GI: -1, CI: -1, Minor: -1, BusID: "0000:05:00.0", VRAMBytes: stat.Some(206141652992)},
+			{Index: 0, Name: "AMD Instinct MI300X OAM", UUID: "GPU-7c9a02f8d1a3b6e4", GI: -1, Minor: -1, BusID: "0000:05:00.0", VRAMBytes: stat.Some(206141652992)},
 		}, []map[engine.GPUField]float64{
 			{engine.GPUUtil: 0.5, engine.GPUVRAMTotal: 206141652992, engine.GPUVRAMUsed: 1 << 30},
 		}, false, []string{"memory-controller utilization: the driver has no mem_busy_percent", "GPU power: the amdgpu driver does not", "GPU power limit", "GPU temperature",
 			"GPU clocks", "limits of GPU clock", "reasons for lower", "GPU energy", "DRAM", "PCIe", "NVLink"},
 			[]string{untestedAMD, "GPU 0 is partitioned (CPX): readings are of the whole GPU"}},
 		{"integrated.sysfs", []Device{
-			{Index: 0, Name: "AMD GPU 0x164e", UUID: "PCI-0000:0e:00.0", GI: -1, CI: -1, Minor: -1, BusID: "0000:0e:00.0", Render: 128, Integrated: true, VRAMBytes: stat.Some(512 << 20)},
+			{Index: 0, Name: "AMD GPU 0x164e", UUID: "PCI-0000:0e:00.0", GI: -1, Minor: -1, BusID: "0000:0e:00.0", Render: 128, Integrated: true, VRAMBytes: stat.Some(512 << 20)},
 		}, []map[engine.GPUField]float64{
 			{engine.GPUUtil: 0, engine.GPUPowerW: 35.051, engine.GPUVRAMTotal: 512 << 20, engine.GPUVRAMUsed: 20 << 20, engine.GPUTemperatureC: 39, engine.GPUSMClockMHz: 600},
 		}, true, []string{"memory-controller", "GPU power limit", "GPU clocks: the driver has no freq2_input", "limits of GPU clock", "reasons for lower", "GPU energy", "DRAM", "PCIe", "NVLink"},
 			[]string{untestedAMD, "GPU 0 is part of a processor: its power includes the CPU cores, and its VRAM is a part of main memory"}},
 		{"denied.sysfs", []Device{
-			{Index: 0, Name: "AMD Instinct MI210", UUID: "GPU-9f3e5a7711c0d2b8", GI: -1, CI: -1, Minor: -1, BusID: "0000:05:00.0", VRAMBytes: stat.Some(68702699520)},
+			{Index: 0, Name: "AMD Instinct MI210", UUID: "GPU-9f3e5a7711c0d2b8", GI: -1, Minor: -1, BusID: "0000:05:00.0", VRAMBytes: stat.Some(68702699520)},
 		}, []map[engine.GPUField]float64{
 			{engine.GPUPowerW: 300, engine.GPUVRAMTotal: 68702699520, engine.GPUVRAMUsed: 68702699520, engine.GPUEnergyJ: 1234.56789},
 		}, false, []string{

@@ -167,7 +167,7 @@ func (r *dcgmReader) rows(page []byte) ([]dcgmRow, error) {
 // dcgmDevice returns the device that the labels of a series name.
 func dcgmDevice(s *collect.Series) (Device, bool) {
 	d := Device{
-		GI: -1, CI: -1, Minor: -1,
+		GI: -1, Minor: -1,
 		UUID:   cmp.Or(s.Label("UUID"), s.Label("uuid")),
 		Name:   s.Label("modelName"),
 		BusID:  strings.ToLower(s.Label("pci_bus_id")),

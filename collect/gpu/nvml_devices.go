@@ -84,7 +84,7 @@ func (s *nvmlSource) averaging() Averaging {
 }
 
 func (s *nvmlSource) describe(h handle, index int, driver string) Device {
-	d := Device{Index: index, GI: -1, CI: -1, Minor: -1, Driver: driver}
+	d := Device{Index: index, GI: -1, Minor: -1, Driver: driver}
 	if name, ret := h.GetName(); ret == nvml.SUCCESS {
 		d.Name = name
 	}
@@ -140,9 +140,6 @@ func (s *nvmlSource) migSlices(h handle, parent Device) []migSlice {
 		}
 		if gi, ret := mig.GetGpuInstanceId(); ret == nvml.SUCCESS {
 			d.GI = gi
-		}
-		if ci, ret := mig.GetComputeInstanceId(); ret == nvml.SUCCESS {
-			d.CI = ci
 		}
 		found = append(found, migSlice{d, mig})
 	}

@@ -98,7 +98,6 @@ func TestNVMLMIG(t *testing.T) {
 			GetMinorNumberFunc:                fails[int](nvml.ERROR_NOT_SUPPORTED),
 			GetPciInfoFunc:                    fails[nvml.PciInfo](nvml.ERROR_NOT_SUPPORTED),
 			GetGpuInstanceIdFunc:              func() (int, nvml.Return) { return ok(i + 1) },
-			GetComputeInstanceIdFunc:          func() (int, nvml.Return) { return ok(0) },
 			GetMemoryInfoFunc:                 func() (nvml.Memory, nvml.Return) { return ok(nvml.Memory{Total: 40 << 30, Used: 30 << 30}) },
 			GetMemoryInfo_v2Func:              fails[nvml.Memory_v2](nvml.ERROR_INVALID_ARGUMENT),
 			GetComputeRunningProcessesFunc:    func() ([]nvml.ProcessInfo, nvml.Return) { return ok([]nvml.ProcessInfo{{Pid: uint32(50 + i)}}) },
@@ -108,9 +107,9 @@ func TestNVMLMIG(t *testing.T) {
 	s := openFake(t, driver([]*mock.Device{whole}), clock.now)
 	want := []Device{
 		{Index: 0, Name: "NVIDIA H100 80GB HBM3 MIG 3g.40gb", UUID: "MIG-aaaa", Parent: "GPU-a0000000-1111-2222-3333-444444444444",
-			GI: 1, CI: 0, VRAMBytes: stat.Some(40 << 30), BusID: "00000000:1a:00.0", Minor: 0, Driver: "570.133.20"},
+			GI: 1, VRAMBytes: stat.Some(40 << 30), BusID: "00000000:1a:00.0", Minor: 0, Driver: "570.133.20"},
 		{Index: 0, Name: "NVIDIA H100 80GB HBM3 MIG 3g.40gb", UUID: "MIG-cccc", Parent: "GPU-a0000000-1111-2222-3333-444444444444",
-			GI: 3, CI: 0, VRAMBytes: stat.Some(40 << 30), BusID: "00000000:1a:00.0", Minor: 0, Driver: "570.133.20"},
+			GI: 3, VRAMBytes: stat.Some(40 << 30), BusID: "00000000:1a:00.0", Minor: 0, Driver: "570.133.20"},
 	}
 	if diff := cmp.Diff(want, s.Devices()); diff != "" {
 		t.Errorf("devices (-want +got):\n%s", diff)

@@ -35,7 +35,6 @@ type handle interface {
 	GetMaxMigDeviceCount() (int, nvml.Return)
 	GetMigDeviceHandleByIndex(index int) (nvml.Device, nvml.Return)
 	GetGpuInstanceId() (int, nvml.Return)
-	GetComputeInstanceId() (int, nvml.Return)
 	GetUtilizationRates() (nvml.Utilization, nvml.Return)
 	GetMemoryInfo() (nvml.Memory, nvml.Return)
 	GetMemoryInfo_v2() (nvml.Memory_v2, nvml.Return)

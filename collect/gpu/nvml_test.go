@@ -71,7 +71,7 @@ func TestNVMLReadsEveryField(t *testing.T) {
 	}
 	want := []Device{{
 		Index: 0, Name: "NVIDIA H100 80GB HBM3", UUID: "GPU-a0000000-1111-2222-3333-444444444444",
-		GI: -1, CI: -1, VRAMBytes: stat.Some(80 << 30), BusID: "00000000:1a:00.0", Minor: 0, Driver: "570.133.20",
+		GI: -1, VRAMBytes: stat.Some(80 << 30), BusID: "00000000:1a:00.0", Minor: 0, Driver: "570.133.20",
 	}}
 	if diff := cmp.Diff(want, s.Devices()); diff != "" {
 		t.Errorf("devices (-want +got):\n%s", diff)

@@ -6,18 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// Holder describes which GPUs a server uses, as far as its processes show.
-type Holder struct {
-	PIDs       []int  // of the server's process tree, as this machine numbers them
-	Visible    string // value of CUDA_VISIBLE_DEVICES, or of ROCm's equivalents, in the server's environment
-	VisibleSet bool   // whether the variable is set: set and empty hides every GPU
-	Minors     []int  // N of each /dev/nvidiaN that the tree has open
-	// VisibleName is the variable that Visible was read from; "" means CUDA_VISIBLE_DEVICES.
-	VisibleName string
-	Renders     []int // N of each /dev/dri/renderDN that the tree has open
-}
+	"github.com/rooftop-dev/rooftop/collect"
+)
 
 // Selection is the set of a machine's GPUs that a server uses.
 type Selection struct {
@@ -33,7 +24,7 @@ type Selection struct {
 // the device files that the server has open. Without evidence it selects all devices.
 // The process list does not help in a container, where the driver's PIDs are the
 // host's or absent.
-func Select(devices []Device, processes map[string][]int, h Holder) Selection {
+func Select(devices []Device, processes map[string][]int, h collect.GPUHints) Selection {
 	if len(devices) == 0 {
 		return Selection{How: "no GPU is readable"}
 	}
@@ -148,12 +139,6 @@ func visibleDevice(devices []Device, entry string) (int, bool) {
 	if n, err := strconv.Atoi(entry); err == nil {
 		return nthGPU(devices, n)
 	}
-	if parent, gi, ci, ok := legacyMIG(entry); ok {
-		i := slices.IndexFunc(devices, func(d Device) bool {
-			return d.Parent == parent && d.GI == gi && (d.CI == ci || d.CI < 0)
-		})
-		return i, i >= 0
-	}
 	if !strings.HasPrefix(entry, "GPU-") && !strings.HasPrefix(entry, "MIG-") {
 		return 0, false
 	}
@@ -190,17 +175,4 @@ func nthGPU(devices []Device, n int) (int, bool) {
 		seen = append(seen, d.Index)
 	}
 	return 0, false
-}
-
-// legacyMIG parses the name of a slice in drivers before 470:
-// MIG-<GPU UUID>/<GPU instance>/<compute instance>.
-func legacyMIG(entry string) (parent string, gi, ci int, ok bool) {
-	rest, found := strings.CutPrefix(entry, "MIG-GPU-")
-	parts := strings.Split(rest, "/")
-	if !found || len(parts) != 3 {
-		return "", 0, 0, false
-	}
-	gi, errGI := strconv.Atoi(parts[1])
-	ci, errCI := strconv.Atoi(parts[2])
-	return "GPU-" + parts[0], gi, ci, errGI == nil && errCI == nil
 }

@@ -50,7 +50,6 @@ type smiSource struct {
 
 	// Guarded by mu.
 	at     []time.Duration // time of the last row of each device
-	fresh  chan struct{}   // closed and replaced at every row
 	failed error           // why the stream ended, nil once rows arrive again
 }
 
@@ -66,12 +65,13 @@ func openLocalSMI(ctx context.Context, o Options) (Source, error) {
 	return source, nil
 }
 
-// openSMI lists the GPUs, which also shows which columns this nvidia-smi knows, and
-// starts the stream. driver is the driver's directory of GPUs, which has the numbers
+// openSMI lists the GPUs, which gives their first rows and shows which columns this
+// nvidia-smi knows, and starts the stream. driver is the driver's directory of GPUs, which has the numbers
 // of the device files.
 func openSMI(ctx context.Context, clock func() time.Duration, start starter, driver fs.FS) (*smiSource, error) {
-	s := &smiSource{start: start, clock: clock, listing: newSlot[string](), ended: make(chan struct{}), fresh: make(chan struct{})}
+	s := &smiSource{start: start, clock: clock, listing: newSlot[string](), ended: make(chan struct{})}
 	columns := smiColumns()
+	var rows []smiRow
 	for {
 		output, err := s.query(ctx, "--query-gpu="+columnNames(columns), csvFormat)
 		if i, ok := refusedColumn(output, columns); ok {
@@ -79,8 +79,7 @@ func openSMI(ctx context.Context, clock func() time.Duration, start starter, dri
 			continue
 		}
 		s.columns = columns
-		s.enumerate(output, driver)
-		if len(s.devices) > 0 {
+		if rows = s.enumerate(output, driver); len(rows) > 0 {
 			break
 		}
 		if first := printable(firstLine(output)); err == nil || first != "nothing" {
@@ -90,6 +89,9 @@ func openSMI(ctx context.Context, clock func() time.Duration, start starter, dri
 	}
 	s.keepAll()
 	s.at = make([]time.Duration, len(s.devices))
+	for _, row := range rows {
+		s.store(row)
+	}
 	streaming, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
 	go s.run(streaming)
@@ -111,7 +113,8 @@ func firstLine(output string) string {
 	return line
 }
 
-func (s *smiSource) enumerate(output string, driver fs.FS) {
+// enumerate adds the devices of an answer to a query, and returns their rows.
+func (s *smiSource) enumerate(output string, driver fs.FS) (rows []smiRow) {
 	for line := range strings.Lines(output) {
 		row, ok := parseSMIRow(line, s.columns)
 		if !ok {
@@ -124,8 +127,9 @@ func (s *smiSource) enumerate(output string, driver fs.FS) {
 		if row.mig {
 			s.notes = append(s.notes, label(row.device)+" is in MIG mode, and nvidia-smi reads the whole GPU only")
 		}
-		s.devices = append(s.devices, row.device)
+		s.devices, rows = append(s.devices, row.device), append(rows, row)
 	}
+	return rows
 }
 
 // minorOf returns the number of a GPU's device file, -1 if the driver does not show it.
@@ -220,46 +224,24 @@ func (s *smiSource) store(row smiRow) {
 	defer s.mu.Unlock()
 	s.last[i], s.at[i] = state{gpu: row.gpu, why: row.why, asked: true}, s.clock()
 	s.failed = nil
-	close(s.fresh)
-	s.fresh = make(chan struct{})
 }
 
 // Name implements [Source].
 func (s *smiSource) Name() string { return "nvidia-smi" }
 
 // Read implements [Source]. It returns the last row of each device with the time of the
-// oldest. Only the first read waits for rows.
-func (s *smiSource) Read(ctx context.Context) (engine.GPUReading, error) {
-	for {
-		s.mu.Lock()
-		reading, present, waiting, err := s.latest()
-		fresh := s.fresh
-		s.mu.Unlock()
-		if err != nil || !waiting {
-			return reading, err
-		}
-		select {
-		case <-fresh:
-		case <-ctx.Done():
-			if present > 0 {
-				return reading, nil
-			}
-			return engine.GPUReading{}, fmt.Errorf("read GPUs through nvidia-smi: %w: %w", errStillReading, ctx.Err())
-		}
-	}
-}
-
-// latest returns the rows that are not stale and counts them in present. waiting is true
-// if a device never had a row and the stream is on its first attempt.
-func (s *smiSource) latest() (reading engine.GPUReading, present int, waiting bool, err error) {
+// oldest, without those that are stale.
+func (s *smiSource) Read(context.Context) (engine.GPUReading, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := s.ready(); err != nil {
-		return reading, 0, false, err
+		return engine.GPUReading{}, err
 	}
-	now := s.clock()
-	reading, _ = s.reading(s.keep)
+	now, present := s.clock(), 0
+	reading, _ := s.reading(s.keep)
 	reading.T = now
 	for i, p := range s.keep {
-		if s.last[p].asked && now-s.at[p] <= smiStale {
+		if now-s.at[p] <= smiStale {
 			reading.T = min(reading.T, s.at[p])
 			present++
 			continue
@@ -267,28 +249,14 @@ func (s *smiSource) latest() (reading engine.GPUReading, present int, waiting bo
 		g := &reading.Devices[i]
 		*g = engine.GPU{Index: g.Index, Name: g.Name, UUID: g.UUID}
 	}
-	unseen := slices.ContainsFunc(s.keep, func(p int) bool { return !s.last[p].asked })
-	waiting = unseen && s.failed == nil && now < s.firstRow()+smiStale
-	if present == 0 && !waiting {
+	if present == 0 {
 		reason := s.failed
 		if reason == nil {
 			reason = fmt.Errorf("nvidia-smi has printed nothing for %v", smiStale)
 		}
-		return engine.GPUReading{}, 0, false, fmt.Errorf("read GPUs through nvidia-smi: %w", reason)
+		return engine.GPUReading{}, fmt.Errorf("read GPUs through nvidia-smi: %w", reason)
 	}
-	return reading, present, waiting, nil
-}
-
-// firstRow returns the earliest time of the kept devices' last rows, or now if there is no
-// row.
-func (s *smiSource) firstRow() time.Duration {
-	first := s.clock()
-	for _, p := range s.keep {
-		if s.last[p].asked {
-			first = min(first, s.at[p])
-		}
-	}
-	return first
+	return reading, nil
 }
 
 // Processes implements [Source].
@@ -314,7 +282,7 @@ func (s *smiSource) Notes() []string {
 	defer s.mu.Unlock()
 	now := s.clock()
 	for _, p := range s.keep {
-		if s.last[p].asked && now-s.at[p] > smiStale {
+		if now-s.at[p] > smiStale {
 			notes = append(notes, fmt.Sprintf("%s: nvidia-smi has not shown it for %v", label(s.devices[p]), (now-s.at[p]).Round(time.Second)))
 		}
 	}

@@ -83,7 +83,7 @@ func smiNumber(text string) (float64, bool) {
 // parseSMIRow parses one line with the given columns. It reports false if the line is not
 // a row: nvidia-smi prints its errors to the same stream.
 func parseSMIRow(line string, columns []column) (smiRow, bool) {
-	r := smiRow{device: Device{GI: -1, CI: -1, Minor: -1}, why: allFor("nvidia-smi does not report it")}
+	r := smiRow{device: Device{GI: -1, Minor: -1}, why: allFor("nvidia-smi does not report it")}
 	// Only ", " separates: a comma alone may be a decimal mark.
 	cells := strings.Split(strings.TrimSpace(line), ", ")
 	if len(cells) != len(columns) {

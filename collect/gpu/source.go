@@ -16,7 +16,7 @@ type Device struct {
 	Name      string   // as the driver reports it
 	UUID      string   // "GPU-…", or "MIG-…" for a slice
 	Parent    string   // UUID of the GPU that a MIG slice belongs to, "" for a whole GPU
-	GI, CI    int      // instance ids of a MIG slice, -1 if unknown or not a slice
+	GI        int      // GPU instance id of a MIG slice, -1 if unknown or not a slice
 	VRAMBytes stat.Opt // of the slice if the device is one
 	BusID     string   // "00000000:0a:00.0", lower case; "" if unknown
 	Minor     int      // N of /dev/nvidiaN, -1 if unknown

@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"encoding/binary"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,39 +21,6 @@ func cpuClock(pid int) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(ts.Nano()), true
-}
-
-// numberedEntries appends to a list the numeric names in an open directory. It
-// rewinds the directory first.
-func numberedEntries(dir int, buf []byte, to []int) ([]int, error) {
-	if _, err := unix.Seek(dir, 0, unix.SEEK_SET); err != nil {
-		return to, err
-	}
-	for {
-		n, err := unix.Getdents(dir, buf)
-		if err != nil || n <= 0 {
-			return to, err
-		}
-		to = appendEntries(to, buf[:n])
-	}
-}
-
-// appendEntries parses linux_dirent64 records (getdents(2)): inode and offset of 8
-// bytes each, record length in 2, type in 1, then the name up to a NUL.
-func appendEntries(to []int, b []byte) []int {
-	const header = 19
-	for len(b) > header {
-		size := int(binary.NativeEndian.Uint16(b[16:]))
-		if size <= header || size > len(b) {
-			return to
-		}
-		name := b[header:size]
-		if n, rest, ok := nextNumber(name); ok && n > 0 && n < 1<<31 && (len(rest) == 0 || rest[0] == 0) {
-			to = append(to, int(n))
-		}
-		b = b[size:]
-	}
-	return to
 }
 
 // isProc reports whether a file belongs to a procfs, rather than having been mounted

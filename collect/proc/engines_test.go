@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rooftop-dev/rooftop/collect"
 )
 
 func TestRolesOfEngines(t *testing.T) {
@@ -212,7 +213,7 @@ func TestGPUHintsOfATree(t *testing.T) {
 	shell := fake{pid: 5, ppid: 1, argv: []string{"bash", "-c", "CUDA_VISIBLE_DEVICES=1 llama-server"}, env: []string{"CUDA_VISIBLE_DEVICES=0"}}
 	server := fake{pid: 6, ppid: 5, argv: []string{"llama-server"}, env: []string{"CUDA_VISIBLE_DEVICES=1"}, fds: []string{"/dev/nvidia1", "/dev/nvidiactl"}}
 	worker := fake{pid: 7, ppid: 6, argv: []string{"worker"}, env: []string{"CUDA_VISIBLE_DEVICES=2"}, fds: []string{"/dev/nvidia2"}}
-	want := GPUHints{PIDs: []int{5, 6, 7}, Visible: "1", VisibleSet: true, VisibleName: "CUDA_VISIBLE_DEVICES", Minors: []int{1, 2}}
+	want := collect.GPUHints{PIDs: []int{5, 6, 7}, Visible: "1", VisibleSet: true, VisibleName: "CUDA_VISIBLE_DEVICES", Minors: []int{1, 2}}
 	if diff := cmp.Diff(want, mount(t, shell, server, worker).GPUHints(5)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -5,35 +5,24 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
-// GPUHints describes which GPUs a server's processes use. In a container the driver's
-// PIDs are the host's or absent, so only the other fields help.
-type GPUHints struct {
-	PIDs       []int  // of the process tree, as this machine numbers them
-	Visible    string // value of CUDA_VISIBLE_DEVICES, or of ROCm's equivalents
-	VisibleSet bool   // whether it is set: set and empty hides every GPU
-	Minors     []int  // N of each /dev/nvidiaN that the tree has open, ascending
-	// VisibleName is the name of the variable that Visible was read from, "" if none is set.
-	VisibleName string
-	Renders     []int // N of each /dev/dri/renderDN that the tree has open, ascending
-}
-
 // GPUHints reads the descriptors of the server's processes and its environment.
-func (s *Server) GPUHints() GPUHints {
+func (s *Server) GPUHints() collect.GPUHints {
 	h := s.fs.gpuFiles(s.Tree)
-	h.readVisibility(s.Env)
+	readVisibility(&h, s.Env)
 	return h
 }
 
 // GPUHints reads the descriptors and environments of a process and its descendants, of
 // any engine. It takes the visible GPUs from the topmost process that sets them and is
 // not a wrapper, because a shell may give its child other GPUs than its own.
-func (f processes) GPUHints(root int) GPUHints {
+func (f processes) GPUHints(root int) collect.GPUHints {
 	tree, err := f.Tree(root)
 	if err != nil {
-		return GPUHints{}
+		return collect.GPUHints{}
 	}
 	h := f.gpuFiles(tree)
 	f.Roles(tree, 0)
@@ -41,7 +30,7 @@ func (f processes) GPUHints(root int) GPUHints {
 		if p.Role == Launcher {
 			continue
 		}
-		if env, err := f.Environ(p.PID); err == nil && h.readVisibility(launch.Environ(env)) {
+		if env, err := f.Environ(p.PID); err == nil && readVisibility(&h, launch.Environ(env)) {
 			break
 		}
 	}
@@ -49,8 +38,8 @@ func (f processes) GPUHints(root int) GPUHints {
 }
 
 // gpuFiles returns the PIDs of a tree and the GPU device files that it has open.
-func (f processes) gpuFiles(tree []Process) GPUHints {
-	var h GPUHints
+func (f processes) gpuFiles(tree []Process) collect.GPUHints {
+	var h collect.GPUHints
 	for _, p := range tree {
 		h.PIDs = append(h.PIDs, p.PID)
 		minors, renders := f.deviceFiles(p.PID)
@@ -65,7 +54,7 @@ func (f processes) gpuFiles(tree []Process) GPUHints {
 
 // readVisibility sets the visible GPUs from an environment; false if it sets none of the
 // variables.
-func (h *GPUHints) readVisibility(env map[string]string) bool {
+func readVisibility(h *collect.GPUHints, env map[string]string) bool {
 	for _, name := range []string{"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"} {
 		if value, ok := env[name]; ok {
 			h.Visible, h.VisibleSet, h.VisibleName = value, true, name

@@ -106,17 +106,3 @@ func parseField(b []byte, key string) (uint64, bool) {
 	}
 	return 0, false
 }
-
-// appendNumbers appends the positive numbers of a blank-separated list.
-func appendNumbers(to []int, b []byte) []int {
-	for {
-		n, rest, ok := nextNumber(b)
-		if !ok {
-			return to
-		}
-		if n > 0 && n <= math.MaxInt32 {
-			to = append(to, int(n))
-		}
-		b = rest
-	}
-}

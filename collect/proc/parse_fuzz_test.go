@@ -39,7 +39,7 @@ func FuzzParseField(f *testing.F) {
 	})
 }
 
-// FuzzNumbers reads what statm and children hold.
+// FuzzNumbers reads what statm holds.
 func FuzzNumbers(f *testing.F) {
 	for _, text := range []string{
 		"765 430 403 5 0 123 0\n", "1 18446744073709551615", "-", "1138269 505189 3\n", "0 18446744073709551615 0", "12 4711 9 ", "-3 0 99999999999 x 4",
@@ -49,11 +49,6 @@ func FuzzNumbers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if pages, _ := parseStatm(b); pages < 0 || pages > 1<<40 {
 			t.Errorf("%d pages", pages)
-		}
-		for _, n := range appendNumbers(nil, b) {
-			if n <= 0 {
-				t.Errorf("PID %d", n)
-			}
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -145,7 +146,7 @@ func TestDiscover(t *testing.T) {
 	if diff := cmp.Diff(wantEnv, s.Env); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(GPUHints{PIDs: []int{100, 101, 102, 103}, Visible: "3", VisibleSet: true, VisibleName: "CUDA_VISIBLE_DEVICES", Minors: []int{3}, Renders: []int{128}}, s.GPUHints()); diff != "" {
+	if diff := cmp.Diff(collect.GPUHints{PIDs: []int{100, 101, 102, 103}, Visible: "3", VisibleSet: true, VisibleName: "CUDA_VISIBLE_DEVICES", Minors: []int{3}, Renders: []int{128}}, s.GPUHints()); diff != "" {
 		t.Errorf("GPU hints (-want +got):\n%s", diff)
 	}
 	if len(s.Missing) > 0 || len(s.Notes) > 0 {

@@ -58,8 +58,7 @@ type Sampler struct {
 	walked      time.Duration
 	group       *group
 
-	buf  []byte
-	tids []int
+	buf []byte
 }
 
 // member is a living process of the tree.
@@ -73,9 +72,9 @@ type member struct {
 	exact      bool // its CPU clock is read
 	compared   bool // that clock was compared with stat
 
-	stat, statm, task int // descriptors, -1 not open
-	dir               string
-	wait              stat.Opt // time its threads waited for a CPU, read by deep samples
+	stat, statm int // descriptors, -1 not open
+	dir         string
+	wait        stat.Opt // time its threads waited for a CPU, read by deep samples
 }
 
 // NewSampler returns a sampler of a process and its descendants. clock returns the
@@ -129,7 +128,7 @@ func (s *Sampler) Close() {
 }
 
 func (m *member) close() {
-	for _, fd := range []*int{&m.stat, &m.statm, &m.task} {
+	for _, fd := range []*int{&m.stat, &m.statm} {
 		if *fd >= 0 {
 			_ = unix.Close(*fd)
 			*fd = -1
@@ -304,7 +303,7 @@ func (s *Sampler) indexOf(pid, own int) int {
 
 // open opens the files of a process. The caller sets the index and the parent.
 func (s *Sampler) open(pid int) (*member, error) {
-	m := &member{pid: pid, dir: s.fs.path(pid), stat: -1, statm: -1, task: -1, exact: s.exact}
+	m := &member{pid: pid, dir: s.fs.path(pid), stat: -1, statm: -1, exact: s.exact}
 	var err error
 	if m.stat, err = openRead(m.dir + "/stat"); err != nil {
 		return nil, err
@@ -326,8 +325,7 @@ func (s *Sampler) open(pid int) (*member, error) {
 // hidden reports whether a process exists although opening its files failed: it belongs
 // to another user, hidepid (proc(5)) hides it, or our descriptor limit is reached.
 func (f procfiles) hidden(pid int, err error) bool {
-	ended := errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) || errors.Is(err, errGone)
-	return !ended || f.ownNumbers() && !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
+	return !ended(err) && !errors.Is(err, errGone) || f.ownNumbers() && !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 }
 
 func openRead(path string) (int, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -68,7 +69,8 @@ func (f processes) Tree(pid int) ([]Process, error) {
 			return err
 		}
 		tree = append(tree, p)
-		for _, child := range f.children(pid, byParent) {
+		children, _ := f.children(pid, byParent)
+		for _, child := range children {
 			// A child that ended meanwhile is left out.
 			_ = walk(child)
 		}
@@ -105,18 +107,20 @@ func (f processes) process(pid int, boot time.Time) (Process, error) {
 	return p, nil
 }
 
-// children lists the children that any thread of the process started. It uses byParent
-// on kernels without that list.
-func (f procfiles) children(pid int, byParent func() map[int][]int) []int {
+// children lists the children that any thread of a process started, in ascending order. It uses byParent on
+// kernels without that list. hidden reports that a part of it cannot be read.
+func (f procfiles) children(pid int, byParent func() map[int][]int) (pids []int, hidden bool) {
 	tasks, err := readDir(f.path(pid, "task"))
 	if err != nil {
-		return byParent()[pid]
+		return nil, !ended(err)
 	}
-	var pids []int
 	for _, tid := range tasks {
-		data, err := readFile(filepath.Join(f.path(pid, "task"), tid, "children"))
-		if errors.Is(err, fs.ErrNotExist) {
-			return byParent()[pid]
+		data, err := readFile(f.path(pid, "task", tid, "children"))
+		switch {
+		case err != nil && exists(f.path(pid, "task", tid)) && errors.Is(err, fs.ErrNotExist):
+			return byParent()[pid], hidden
+		case err != nil:
+			hidden = hidden || !ended(err)
 		}
 		for field := range strings.FieldsSeq(string(data)) {
 			if child, err := strconv.Atoi(field); err == nil {
@@ -125,8 +129,11 @@ func (f procfiles) children(pid int, byParent func() map[int][]int) []int {
 		}
 	}
 	slices.Sort(pids)
-	return slices.Compact(pids)
+	return slices.Compact(pids), hidden
 }
+
+// ended reports whether reading a process failed because it ended.
+func ended(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
 
 // byParent returns a function that maps PIDs to their children. It scans all processes
 // at its first call only.

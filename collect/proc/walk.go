@@ -2,13 +2,9 @@ package proc
 
 import (
 	"bytes"
-	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rooftop-dev/rooftop/engine/capture"
 )
@@ -32,7 +28,9 @@ func (s *Sampler) walk(look *[]capture.ProcessSample) {
 	joined := false
 	for i := 0; i < len(s.members); i++ { // members grow
 		parent := s.members[i]
-		for _, pid := range s.children(parent, byParent) {
+		children, hidden := s.fs.children(parent.pid, byParent)
+		s.partial = s.partial || hidden
+		for _, pid := range children {
 			if known[pid] {
 				continue // a member, or a loop caused by a reused PID
 			}
@@ -97,11 +95,11 @@ func (s *Sampler) lastPID() string {
 	if !s.exact || !isProc(path) {
 		return ""
 	}
-	n, err := s.readAt(unix.AT_FDCWD, path)
+	text, err := readFile(path)
 	if err != nil {
 		return ""
 	}
-	return parseLastPID(s.buf[:n])
+	return parseLastPID(text)
 }
 
 // parseLastPID returns the fifth field of /proc/loadavg, or "" if it is not a PID.
@@ -160,71 +158,6 @@ func (s *Sampler) older(m *member) bool {
 	}
 	age := up - time.Duration(m.ticks)*(time.Second/ticksPerSecond)
 	return s.clock()-age < s.tree.Samples[0].At-2*(time.Second/ticksPerSecond)
-}
-
-// children lists the children that any thread of a member started.
-func (s *Sampler) children(m *member, byParent func() map[int][]int) []int {
-	if !s.threadsOf(m) {
-		return nil
-	}
-	var pids []int
-	var path [32]byte
-	for _, tid := range s.tids {
-		name := append(strconv.AppendInt(path[:0], int64(tid), 10), "/children"...)
-		n, err := s.readAt(m.task, string(name))
-		switch {
-		case err == nil:
-			s.partial = s.partial || n == len(s.buf) // the list is longer than the buffer
-			pids = appendNumbers(pids, s.buf[:n])
-		case errors.Is(err, unix.ESRCH):
-		case errors.Is(err, unix.ENOENT):
-			if unix.Faccessat(m.task, strconv.Itoa(tid), unix.F_OK, 0) == nil {
-				// The kernel was built without CONFIG_PROC_CHILDREN.
-				return byParent()[m.pid]
-			}
-		default:
-			s.partial = true
-		}
-	}
-	return pids
-}
-
-// threadsOf stores a member's thread IDs in s.tids. It reports false if they cannot be
-// read.
-func (s *Sampler) threadsOf(m *member) bool {
-	if m.task < 0 {
-		fd, err := openRead(m.dir + "/task")
-		if err != nil {
-			s.partial = s.partial || !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH)
-			return false
-		}
-		m.task = fd
-	}
-	var err error
-	if s.tids, err = numberedEntries(m.task, s.buf, s.tids[:0]); err != nil {
-		s.partial = s.partial || !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESRCH)
-		return false
-	}
-	return true
-}
-
-// readAt reads a file below an open directory into s.buf and returns the number of
-// bytes. It reads to the end, because the kernel returns a list page by page.
-func (s *Sampler) readAt(dir int, name string) (int, error) {
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	to := 0
-	for to < len(s.buf) {
-		n, err := unix.Read(fd, s.buf[to:])
-		if err != nil || n <= 0 {
-			return to, err
-		}
-		to += n
-	}
-	return to, nil
 }
 
 // assign assigns roles again after processes started, ended or renamed themselves.

@@ -40,16 +40,16 @@ func (o *Options) knownIn(c *catalog.Catalog) error {
 
 // learnGPUs opens a source for the server's GPUs. Unreadable GPUs are a state, not an error.
 func (a *Server) learnGPUs(ctx context.Context, o *Options) error {
-	var holder gpu.Holder
+	var hints collect.GPUHints
 	if a.Process != nil {
-		holder = gpu.Holder(a.Process.GPUHints())
+		hints = a.Process.GPUHints()
 	}
-	return a.OpenGPUs(ctx, o, holder)
+	return a.OpenGPUs(ctx, o, hints)
 }
 
-// OpenGPUs opens a source for the GPUs that the holder uses, and records what cannot be
+// OpenGPUs opens a source for the GPUs that the hints show, and records what cannot be
 // read. It fails only if --dcgm-url is invalid.
-func (a *Server) OpenGPUs(ctx context.Context, o *Options, holder gpu.Holder) error {
+func (a *Server) OpenGPUs(ctx context.Context, o *Options, hints collect.GPUHints) error {
 	opts := gpu.Options{Clock: a.Clock}
 	if a.Client != nil && a.Process == nil && !a.Local() {
 		opts.Remote, _ = HostPort(a.Target)
@@ -75,13 +75,13 @@ func (a *Server) OpenGPUs(ctx context.Context, o *Options, holder gpu.Holder) er
 	if err != nil && !errors.Is(err, collect.ErrNoData) {
 		a.Miss("processes of the GPUs", err.Error(), "other signs decide which GPUs are the server's")
 	}
-	chosen := gpu.Select(source.Devices(), processes, holder)
+	chosen := gpu.Select(source.Devices(), processes, hints)
 	if len(chosen.Positions) == 0 {
 		a.Header.GPUWhy = "the server uses no GPU: " + chosen.How
 		_ = source.Close()
 		return nil
 	}
-	if err == nil && !chosen.Assumed && !holder.VisibleSet {
+	if err == nil && !chosen.Assumed && !hints.VisibleSet {
 		a.Header.Inputs.FreeGPUs = freeGPUs(ctx, source, chosen.Positions, processes)
 	}
 	source.Keep(chosen.Positions)

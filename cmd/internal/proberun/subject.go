@@ -256,11 +256,11 @@ func (s *subject) settle(ctx context.Context) error {
 
 // learnTreeGPUs opens the GPUs of the sampled tree, or all GPUs.
 func (s *subject) learnTreeGPUs(ctx context.Context) error {
-	var holder gpu.Holder
+	var hints collect.GPUHints
 	if s.tree != nil {
-		holder = gpu.Holder(s.fs.GPUHints(s.tree.Tree().Root))
+		hints = s.fs.GPUHints(s.tree.Tree().Root)
 	}
-	return s.OpenGPUs(ctx, &s.o.Options, holder)
+	return s.OpenGPUs(ctx, &s.o.Options, hints)
 }
 
 // giveTypes uses the types of weights and cache given by the user, which engines other than vLLM do
