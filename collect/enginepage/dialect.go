@@ -77,8 +77,8 @@ func (t Target) Where(label, value string) Target {
 // Dialect is how one engine's metrics page is read.
 type Dialect struct {
 	Engine *catalog.Engine // its families and metrics
-	// Targets are the targets of each metric key of the catalog. Labels that a metric requires are in
-	// the catalog; labels that split a metric are here.
+	// Targets are the targets of metric keys that only this engine has. Labels that a metric requires are in
+	// the catalog; labels that split a metric are in the targets.
 	Targets map[string][]Target
 	// Core are the keys of counters that exist from the first page after a server's start. Their creation
 	// times reveal a restart. A series that appears with its first event would look like a restart.
@@ -155,7 +155,7 @@ type table struct {
 func newTable(d *Dialect) *table {
 	t := &table{Dialect: d, roles: map[string][]role{}}
 	for _, m := range d.Engine.Metrics() {
-		for _, to := range d.Targets[m.Key] {
+		for _, to := range d.TargetsOf(m.Key) {
 			for _, label := range slices.Sorted(maps.Keys(m.Labels)) {
 				to = to.Where(label, m.Labels[label])
 			}

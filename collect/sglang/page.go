@@ -17,40 +17,14 @@ var generating = []string{"/v1/completions", "/v1/chat/completions", "/v1/respon
 
 // Dialect returns how the pages of one SGLang server are read.
 func Dialect() *enginepage.Dialect {
-	gauge := func(g engine.Gauge) []enginepage.Target { return []enginepage.Target{enginepage.Gauge(g)} }
-	counter := func(c engine.Counter) []enginepage.Target { return []enginepage.Target{enginepage.Counter(c)} }
-	hist := func(h engine.Hist) []enginepage.Target { return []enginepage.Target{enginepage.Hist(h)} }
-	targets := map[string][]enginepage.Target{
-		"running":          gauge(engine.GaugeRunning),
-		"waiting":          gauge(engine.GaugeWaiting),
-		"waiting_deferred": gauge(engine.GaugeWaitingDeferred),
-		"kv_usage":         gauge(engine.GaugeKVUsage),
-		"pool_tokens":      {enginepage.Cache(enginepage.CacheTokens), enginepage.Cache(enginepage.CacheBlocks)},
-
-		"prompt_tokens":          counter(engine.CounterPromptTokens),
-		"prompt_tokens_cached":   counter(engine.CounterPromptTokensCached),
-		"prompt_tokens_computed": counter(engine.CounterPromptTokensComputed),
-		"generation_tokens":      counter(engine.CounterGenerationTokens),
-		"request_success":        counter(engine.CounterRequestSuccess),
-		"preemptions":            counter(engine.CounterPreemptions),
-		"api_cpu":                counter(engine.CounterProcessCPUSeconds),
-
-		"ttft":       hist(engine.HistTTFT),
-		"itl":        hist(engine.HistITL),
-		"tpot":       hist(engine.HistTPOT),
-		"e2e":        hist(engine.HistE2E),
-		"queue":      hist(engine.HistQueue),
-		"prefill":    hist(engine.HistPrefill),
-		"prompt_len": hist(engine.HistPromptTokens),
-		"output_len": hist(engine.HistGenerationTokens),
-	}
+	var inServer []enginepage.Target
 	for _, path := range generating {
-		targets["in_server"] = append(targets["in_server"], enginepage.Gauge(engine.GaugeInServer).Where("endpoint", path))
+		inServer = append(inServer, enginepage.Gauge(engine.GaugeInServer).Where("endpoint", path))
 	}
 	var seen gauges
 	var read ranks
 	return &enginepage.Dialect{
-		Engine: catalog.EngineOf("sglang"), Targets: targets,
+		Engine: catalog.EngineOf("sglang"), Targets: map[string][]enginepage.Target{"in_server": inServer},
 		Rank: "dp_rank", HTTP: "sglang:http_responses_total", Status: "status_code",
 		Generates: func(s collect.Sample) bool { return slices.Contains(generating, s.Label("endpoint")) },
 		Skip:      read.repeated, Finish: func(p *engine.Page) { read = ranks{}; finish(p); seen.correct(p) },

@@ -59,7 +59,7 @@ func TestNamesAreThoseOfThePackages(t *testing.T) {
 	// No release so far has the slots; rooftop reads them should one come.
 	absent := []string{"max_num_seqs"}
 	for _, m := range catalog.EngineOf(catalog.VLLM).Metrics() {
-		if len(targets()[m.Key]) == 0 {
+		if len(Dialect().TargetsOf(m.Key)) == 0 {
 			t.Errorf("metric %s of the catalog feeds nothing", m.Key)
 		}
 		for _, name := range m.Names {

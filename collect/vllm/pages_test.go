@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
@@ -133,15 +134,15 @@ var gaugeNames, counterNames, histNames = func() (g [engine.NumGauges]string, c 
 	c[engine.CounterHTTP2xx], c[engine.CounterHTTP4xx], c[engine.CounterHTTP5xx] = "2xx", "4xx", "5xx"
 	c[engine.CounterProcessCPUSeconds], c[engine.CounterRequestErrors] = "process CPU", "request errors"
 	g[engine.GaugeMaxLoRAs], g[engine.GaugeRunningLoRAs], g[engine.GaugeWaitingLoRAs] = "max LoRAs", "running LoRAs", "waiting LoRAs"
-	for key, list := range targets() {
-		for _, to := range list {
+	for _, m := range catalog.EngineOf(catalog.VLLM).Metrics() {
+		for _, to := range Dialect().TargetsOf(m.Key) {
 			switch {
 			case to.Reading == enginepage.ReadGauge:
-				g[to.Index] = key
+				g[to.Index] = m.Key
 			case to.Reading == enginepage.ReadHist:
-				h[to.Index] = key
+				h[to.Index] = m.Key
 			case c[to.Index] == "":
-				c[to.Index] = key
+				c[to.Index] = m.Key
 			}
 		}
 	}
