@@ -46,16 +46,6 @@ func TestDiscover(t *testing.T) {
 			nil,
 		},
 		{
-			"in development mode of an older release",
-			map[string]string{"/server_info": string(ours(t, "server_info-0.10.json"))},
-			facts.ServerAnswers{Args: map[string]string{
-				"model": "org/big", "speculative_config": "set", "dtype": "float16", "max_model_len": "8192", "tensor_parallel_size": "4",
-				"pipeline_parallel_size": "2", "quantization": "fp8", "enforce_eager": "False", "kv_cache_dtype": "fp8", "device": "cuda",
-				"enable_chunked_prefill": "True",
-			}},
-			[]string{"/version: ", "/v1/models: "},
-		},
-		{
 			"answers that make no sense",
 			map[string]string{"/v1/models": `{"data":[{"id":7}]}`, "/version": `<html>`, "/server_info": `{"vllm_config":[1]}`},
 			facts.ServerAnswers{},
@@ -146,8 +136,6 @@ func TestDiscoverEndsWithItsContext(t *testing.T) {
 
 func FuzzServerInfo(f *testing.F) {
 	f.Add(ours(f, "server_info-0.32.0.json"))
-	f.Add(ours(f, "server_info-0.10.json"))
-	f.Add([]byte(`{"vllm_config":"a='b\\',c=[(,],d"}`))
 	f.Add([]byte(listOfModels))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var facts facts.ServerAnswers
