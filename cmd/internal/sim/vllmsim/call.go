@@ -96,7 +96,7 @@ var (
 func (v *Server) Submit(now time.Duration, c Call, sink Sink) (core.ID, error) {
 	now = max(now, v.now)
 	switch {
-	case v.closed || now < v.healthy || v.faults.cut(now):
+	case now < v.healthy || v.faults.cut(now):
 		return 0, ErrClosed
 	case v.dead:
 		v.answered(&c, ErrDead.Status)
@@ -212,7 +212,7 @@ func (v *Server) abandon(q *request, status int, now time.Duration) {
 	q.gone, q.sink = true, nil
 	v.close(q, status)
 	switch {
-	case v.dead || v.closed || q.ended:
+	case v.dead || q.ended:
 		v.forget(q)
 	case q.queued:
 		r := v.ranks[q.rank]

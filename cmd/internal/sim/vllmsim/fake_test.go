@@ -174,8 +174,8 @@ func (m *fakeMachine) HTTP(path string, status int) {
 func fakeSettings() *settings.Settings {
 	return &settings.Settings{
 		Release: "0.32", ModelName: "org/model", Served: []string{"model", "alias"}, LoRAModules: []string{"adapter"}, LoRA: true,
-		GPU: catalog.GPU{Name: "H100 SXM"}, MaxModelLen: 4096, TensorParallel: 1, DataParallel: 1,
-		StreamInterval: 1, Scale: 1, Seed: 1,
+		GPU: catalog.GPU{Name: "H100 SXM"}, TensorParallel: 1, DataParallel: 1,
+		StreamInterval: 1, Scale: 1, Config: core.Config{MaxModelLen: 4096, Seed: 1},
 	}
 }
 

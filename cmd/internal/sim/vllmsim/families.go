@@ -53,17 +53,18 @@ type child struct {
 
 // family is one of the engine's families, as PrometheusStatLogger creates it.
 type family struct {
-	Name       string  `yaml:"name"` // as in vLLM's source; the page appends _total to a counter's name
-	Help       string  `yaml:"help"`
-	Kind       kind    `yaml:"kind"`
-	Since      int     `yaml:"since"` // minor releases, inclusive; 0 means no bound
-	Until      int     `yaml:"until"`
-	Cell       cell    `yaml:"cell"`  // of a family without an extra label
-	Label      string  `yaml:"label"` // extra label; "" is none
-	Children   []child `yaml:"children"`
-	Hist       hist    `yaml:"hist"`
-	NoEngine   bool    `yaml:"no_engine"`   // has no engine label
-	PerProcess int     `yaml:"per_process"` // last minor release in which a multiprocess page has it once per API server
+	Name       string    `yaml:"name"` // as in vLLM's source; the page appends _total to a counter's name
+	Help       string    `yaml:"help"`
+	Kind       kind      `yaml:"kind"`
+	Since      int       `yaml:"since"` // minor releases, inclusive; 0 means no bound
+	Until      int       `yaml:"until"`
+	Cell       cell      `yaml:"cell"`  // of a family without an extra label
+	Label      string    `yaml:"label"` // extra label; "" is none
+	Children   []child   `yaml:"children"`
+	Hist       hist      `yaml:"hist"`
+	Buckets    []float64 `yaml:"buckets"`     // bounds of a histogram in seconds or counts, without +Inf; nil means those of tokens
+	NoEngine   bool      `yaml:"no_engine"`   // has no engine label
+	PerProcess int       `yaml:"per_process"` // last minor release in which a multiprocess page has it once per API server
 }
 
 //go:embed families.yaml

@@ -214,17 +214,6 @@ func (v *Server) strike(now time.Duration) {
 	}
 }
 
-// Stop ends the process: every connection breaks, new ones are refused, and no more events happen. The
-// page keeps its values.
-func (v *Server) Stop(now time.Duration) {
-	v.Advance(now)
-	v.halt()
-	v.closed = true
-	v.fail(ErrClosed, v.now)
-	v.events = Queue[func(time.Duration)]{}
-	v.faults = nil
-}
-
 // halt ends the engines; outputs that they have not delivered are lost.
 func (v *Server) halt() {
 	for _, r := range v.ranks {

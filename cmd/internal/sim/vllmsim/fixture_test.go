@@ -12,6 +12,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
@@ -22,8 +23,9 @@ var start = time.Unix(1795223534, 540_000_000)
 func tiny(change func(*settings.Settings)) *settings.Settings {
 	s := &settings.Settings{
 		Argv: []string{"serve", "tiny"}, Release: "0.32", Served: []string{"rooftop-tiny"}, GPU: catalog.GPU{Name: "NVIDIA L4"},
-		MaxModelLen: 4096, MaxNumSeqs: 4, GPUMemoryUtilization: 0.92, KVCacheMemoryBytes: 1 << 30, BlockSize: 128,
-		ComputeDType: catalog.BF16, KVDType: catalog.BF16, DataParallel: 1, APIServers: 1, PrefixCaching: true, LogStats: true, Scale: 1,
+		Config:               core.Config{MaxModelLen: 4096, MaxNumSeqs: 4, BlockSize: 128, PrefixCaching: true},
+		GPUMemoryUtilization: 0.92, KVCacheMemoryBytes: 1 << 30,
+		ComputeDType: catalog.BF16, KVDType: catalog.BF16, DataParallel: 1, APIServers: 1, LogStats: true, Scale: 1,
 	}
 	if change != nil {
 		change(s)

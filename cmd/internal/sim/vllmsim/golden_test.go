@@ -2,9 +2,6 @@ package vllmsim_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +17,6 @@ import (
 	"github.com/rooftop-dev/rooftop/collect/vllm"
 	"github.com/rooftop-dev/rooftop/engine"
 )
-
-var update = flag.Bool("update", false, "write the golden pages again")
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
@@ -78,35 +73,6 @@ func smallRun(release string, servers int) *vllmsim.Book {
 	return b
 }
 
-// TestGoldenPages compares the page of the newest release as a whole, and those of older ones and of two API
-// servers by the lines in which they differ from it.
-func TestGoldenPages(t *testing.T) {
-	newest := string(smallRun("0.32", 1).Append(nil, ms(300)))
-	var others strings.Builder
-	for _, b := range []struct {
-		name, release string
-		servers       int
-	}{{"0.20", "0.20", 1}, {"0.11", "0.11", 1}, {"0.10", "0.10", 1}, {"0.11, two API servers", "0.11", 2}} {
-		body := string(smallRun(b.release, b.servers).Append(nil, ms(300)))
-		others.WriteString("== " + b.name + "\n" + strings.Join(differences(strings.Split(newest, "\n"), strings.Split(body, "\n")), "\n") + "\n")
-	}
-	for name, got := range map[string]string{"0.32.txt": newest, "others.txt": others.String()} {
-		path := filepath.Join("testdata", "golden", name)
-		if *update {
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d := cmp.Diff(string(want), got); d != "" {
-			t.Errorf("the page is another one; if that is meant, run with -update (-want +got):\n%s", d)
-		}
-	}
-}
-
 // TestReaderGetsBackWhatWasPutIn reads our pages as a real server's, in every dialect.
 func TestReaderGetsBackWhatWasPutIn(t *testing.T) {
 	for _, release := range settings.Releases {
@@ -136,15 +102,6 @@ func TestReaderGetsBackWhatWasPutIn(t *testing.T) {
 				t.Errorf("%s: started at %v", release, start.V)
 			}
 		}
-	}
-}
-
-// TestStatisticsOff checks that the page lacks the engine's families.
-func TestStatisticsOff(t *testing.T) {
-	b := vllmsim.NewBook(tiny(func(s *settings.Settings) { s.LogStats = false }), vllmsim.Cache{}, start)
-	b.Observe(0, &core.Report{State: core.State{Running: 3}})
-	if body := write(b); strings.Contains(body, "vllm:") {
-		t.Error("the page has families of the engine")
 	}
 }
 

@@ -310,7 +310,7 @@ func checkInvariants(t *testing.T, w *world, s *settings.Settings, v *Server, go
 		t.Errorf("%v first tokens of %d requests, %d of them finished", ttft, len(w.requests), finished)
 	}
 	computed := promptTokens
-	if s.Generation() == core.New {
+	if s.Generation == core.New {
 		computed -= page["vllm:prompt_tokens_cached_total"]
 	}
 	equal("vllm:iteration_tokens_total_sum", computed+generated)

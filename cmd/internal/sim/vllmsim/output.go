@@ -212,7 +212,7 @@ func (v *Server) observe(d *delivery) {
 		kept = append(kept, o)
 		if o.First {
 			computed += o.History.PromptTokens
-			if v.settings.Generation() == core.New {
+			if v.settings.Generation == core.New {
 				computed -= o.History.CachedTokens
 			}
 		}

@@ -74,10 +74,10 @@ type Cache struct {
 // _created and process_start_time_seconds show.
 func NewBook(s *settings.Settings, c Cache, start time.Time) *Book {
 	b := &Book{settings: s, cache: c, start: start, release: settings.Minor(s.Release), stale: true}
-	ladders := newLadders(s.MaxModelLen)
+	tokens := tokenBounds(s.MaxModelLen)
 	b.ranks = make([]pageRank, max(1, s.DataParallel))
 	for i := range b.ranks {
-		b.ranks[i].init(ladders)
+		b.ranks[i].init(tokens)
 	}
 	b.process.init(start)
 	return b

@@ -67,10 +67,6 @@ func (h *histogram) observe(v float64) {
 	h.sum += v
 }
 
-func newHistogram(bounds ...float64) histogram {
-	return histogram{bounds: bounds, counts: make([]float64, len(bounds)+1)}
-}
-
 // bucket returns the index of the first bucket whose bound is not below v, by linear search: most latencies
 // of a step are in the lowest bucket.
 func (h *histogram) bucket(v float64) int {
@@ -87,10 +83,29 @@ type pageRank struct {
 	seen  bool // whether a step was observed
 }
 
-func (k *pageRank) init(l ladders) {
+// init sets a rank's numbers to zero; tokens are the bounds of histograms of tokens.
+func (k *pageRank) init(tokens []float64) {
 	k.cells[cellOne] = 1
-	for h := range k.hists {
-		k.hists[h] = newHistogram(l.bounds(hist(h))...)
+	for _, f := range families() {
+		bounds := f.Buckets
+		if bounds == nil {
+			bounds = tokens
+		}
+		if f.Kind == histo {
+			k.hists[f.Hist] = histogram{bounds: bounds, counts: make([]float64, len(bounds)+1)}
+		}
+	}
+}
+
+// tokenBounds returns the bounds 1, 2, 5, 10, … up to a maximum.
+func tokenBounds(most int) (bounds []float64) {
+	for scale := 1; ; scale *= 10 {
+		for _, m := range [...]int{1, 2, 5} {
+			if m*scale > most {
+				return bounds
+			}
+			bounds = append(bounds, float64(m*scale))
+		}
 	}
 }
 

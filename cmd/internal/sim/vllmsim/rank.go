@@ -57,7 +57,7 @@ func newRank(v *Server, index int) *rank {
 // begin starts the next step if there is something to do and no step is running.
 func (r *rank) begin(now time.Duration) {
 	v := r.server
-	if r.busy || v.dead || v.closed {
+	if r.busy || v.dead {
 		return
 	}
 	if until, frozen := v.faults.frozen(r.index, now); frozen {

@@ -32,7 +32,6 @@ type Server struct {
 	started, healthy time.Duration
 	now              time.Duration
 	dead             bool // whether the engine died
-	closed           bool // whether the process ended
 
 	ranks    []*rank
 	fronts   []*front

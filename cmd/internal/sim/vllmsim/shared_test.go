@@ -38,54 +38,6 @@ var mark = []string{
 	"+# TYPE sim_info gauge",
 }
 
-func TestPageIsTheSharedOneLineByLine(t *testing.T) {
-	tests := []struct {
-		name, file string
-		change     func(*settings.Settings)
-		cache      vllmsim.Cache
-		http       [][2]string
-		want       []string
-	}{
-		{
-			name: "0.11.0, idle", file: "vllm-0.11.0-hardware-aware-router-idle.txt",
-			change: func(s *settings.Settings) {
-				s.Release, s.Served, s.MaxModelLen = "0.11", []string{"Qwen/Qwen1.5-0.5B-Chat"}, 32768
-				s.GPUMemoryUtilization, s.KVCacheMemoryBytes, s.BlockSize = 0.25, 0, 16
-			},
-			cache: vllmsim.Cache{NumBlocks: 2452},
-			want: []string{
-				mark[0], mark[1],
-				`+sim_info{gpu="NVIDIA L4",release="0.11",scenario="",seed="0",time_scale="1"}`,
-			},
-		},
-		{
-			name: "0.30.0, after load", file: "vllm-0.30.0-inferlint-live-qwen3.8-27b-after-load.txt",
-			change: func(s *settings.Settings) {
-				s.Release, s.Served, s.MaxModelLen = "0.30", []string{"qwen38"}, 16384
-				s.GPUMemoryUtilization, s.KVCacheMemoryBytes, s.BlockSize = 0.93, 0, 784
-			},
-			cache: vllmsim.Cache{NumBlocks: 48, SizeTokens: 29127, MaxConcurrency: 16.0 / 9},
-			http:  [][2]string{{"/v1/completions", "2xx"}, {"/tokenize", "4xx"}},
-			want: []string{
-				mark[0], mark[1],
-				`+sim_info{gpu="NVIDIA L4",release="0.30",scenario="",seed="0",time_scale="1"}`,
-			},
-		},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			real := shape(fieldData(t, "vllm-metrics", tt.file))
-			b := vllmsim.NewBook(tiny(tt.change), tt.cache, start)
-			for _, h := range tt.http {
-				b.HTTP(h[0], int(h[1][0]-'0')*100)
-			}
-			if d := cmp.Diff(tt.want, differences(real, shape(write(b)))); d != "" {
-				t.Errorf("differences from the real page (-want +got):\n%s", d)
-			}
-		})
-	}
-}
-
 // typed matches the comment that names a family and its type.
 var typed = regexp.MustCompile(`(?m)^# TYPE (vllm:\S+) (\S+)$`)
 

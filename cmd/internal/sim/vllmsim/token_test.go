@@ -71,34 +71,6 @@ func TestGeneratedTextComesBackAsTheSameTokens(t *testing.T) {
 	}
 }
 
-func TestOtherTextIsAboveTheVocabulary(t *testing.T) {
-	for _, text := range []string{"bakad", " bakax", " baka", " bakado", "!", " ", "\n", " BAKAD"} {
-		for _, id := range AppendTokens(nil, text) {
-			if id < core.VocabWords {
-				t.Errorf("%q has the id %d of a word", text, id)
-			}
-			if got := TokenText(id); got != "" {
-				t.Errorf("Text of a piece of %q = %q, want none", text, got)
-			}
-		}
-	}
-}
-
-func TestDifferentPiecesHaveDifferentIDs(t *testing.T) {
-	seen := map[core.Token]string{}
-	for a := 'a'; a <= 'z'; a++ {
-		for b := 'a'; b <= 'z'; b++ {
-			for _, p := range []string{string([]rune{a, b}), string([]rune{' ', a, b})} {
-				got := id(p)
-				if other, ok := seen[got]; ok {
-					t.Fatalf("%q and %q share the id %d", p, other, got)
-				}
-				seen[got] = p
-			}
-		}
-	}
-}
-
 func FuzzAppend(f *testing.F) {
 	for _, s := range []string{"", " ", "a  b", "<|x|>", "é\xff 東", strings.Repeat(" \n", 40)} {
 		f.Add(s)

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 )
@@ -67,33 +66,4 @@ func BenchmarkStep(b *testing.B) {
 			})
 		}
 	}
-}
-
-// TestMemory limits an engine of 30,000 blocks, all in use, to a tenth of the 100 MB that a simulator may take.
-func TestMemory(t *testing.T) {
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heap()
-	l := loop{e: NewEngine(Config{
-		MaxNumSeqs: 256, MaxNumBatchedTokens: 8192, MaxModelLen: 16384, BlockSize: 16, NumBlocks: 30_000,
-		PrefixCaching: true, ChunkedPrefill: true, ReserveFullISL: true,
-	}), prompt: make([]Token, 1024), output: 2048}
-	for range 256 {
-		l.submit()
-	}
-	var usage float64
-	for range 2000 {
-		l.step()
-		usage = max(usage, l.e.State().KVUsage)
-	}
-	used := heap() - before
-	t.Logf("%.1f MB at a usage of up to %.2f", float64(used)/1e6, usage)
-	if used > 10e6 || usage < 0.99 {
-		t.Errorf("%d bytes at a usage of up to %.2f", used, usage)
-	}
-	runtime.KeepAlive(l.e)
 }

@@ -109,27 +109,6 @@ func eachGeneration(t *testing.T, test func(t *testing.T, c Config)) {
 	}
 }
 
-// Facts 6, 7, 11 and 12: running requests come first, in their order; what does
-// not fit is cut and continues ahead of new ones; a cut prompt yields nothing.
-func TestChunkedPrefill(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, c Config) {
-		c.MaxNumBatchedTokens = 10
-		b := newBench(t, c)
-		b.add(1, words(1, 4), 5)
-		b.wantRows([2]int{1, 4})
-		b.add(2, words(2, 16), 3)
-		b.add(3, words(3, 5), 3)
-		if r := b.wantRows([2]int{1, 1}, [2]int{2, 9}); len(r.Outputs) != 1 {
-			t.Errorf("%d outputs, want that of request 1 only", len(r.Outputs))
-		}
-		r := b.wantRows([2]int{1, 1}, [2]int{2, 7}, [2]int{3, 2})
-		if len(r.Outputs) != 2 || !r.Outputs[1].First || r.ComputedPrompt != 16 {
-			t.Errorf("%d outputs and %d computed prompt tokens, want the first token of request 2 with all its 16", len(r.Outputs), r.ComputedPrompt)
-		}
-		b.wantRows([2]int{1, 1}, [2]int{2, 1}, [2]int{3, 3})
-	})
-}
-
 // Fact 8: the last is preempted, goes to the front of the queue, and none is
 // admitted in that step (fact 9). Fact 10: it computes its output again, too.
 func TestPreemptionOfTheLast(t *testing.T) {
@@ -168,25 +147,6 @@ func TestPreemptionOfTheLast(t *testing.T) {
 			t.Errorf("after %d steps: gap %v, history %+v", steps, again.Gap, again.History)
 		}
 	})
-}
-
-// Fact 8: the budget of a victim that was scheduled in the same step goes to those behind.
-func TestPriorityVictimGivesItsBudgetBack(t *testing.T) {
-	c := small()
-	c.Policy, c.NumBlocks, c.MaxNumBatchedTokens, c.LongPrefillTokenThreshold = Priority, 9, 13, 6
-	c.PrefixCaching, c.ReserveFullISL = false, false
-	b := newBench(t, c)
-	b.submit(Request{ID: 1, Prompt: words(1, 6), MaxTokens: 20, Priority: 9})
-	b.wantRows([2]int{1, 6})
-	b.wantRows([2]int{1, 1})
-	b.submit(Request{ID: 2, Prompt: words(2, 4), MaxTokens: 20, Priority: 1})
-	b.submit(Request{ID: 3, Prompt: words(3, 30), MaxTokens: 20, Priority: 2})
-	b.submit(Request{ID: 4, Prompt: words(4, 30), MaxTokens: 20, Priority: 3})
-	b.wantRows([2]int{1, 1}, [2]int{2, 4}, [2]int{3, 6}, [2]int{4, 2})
-	// All eight blocks are held when request 3 continues: request 1 has one of 13 tokens, and gives it back.
-	if r := b.wantRows([2]int{2, 1}, [2]int{3, 6}, [2]int{4, 6}); r.Preemptions != 1 {
-		t.Errorf("%d preemptions", r.Preemptions)
-	}
 }
 
 // Fact 16.

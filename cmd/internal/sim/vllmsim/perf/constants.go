@@ -3,10 +3,9 @@ package perf
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 // Sources of a constant's value.
@@ -125,17 +124,17 @@ func defaults(cpu bool) constants {
 }
 
 // override sets the constants of a device file; file is its name in errors.
-func (c *constants) override(file string, given []settings.DeviceConstant) error {
-	for _, g := range given {
-		i := slices.IndexFunc(specs, func(s spec) bool { return s.name == g.Name })
+func (c *constants) override(file string, given map[string]float64) error {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		i := slices.IndexFunc(specs, func(s spec) bool { return s.name == name })
 		if i < 0 {
-			return fmt.Errorf("%s:%d: constants: unknown name %q; %s", file, g.Line, g.Name, suggestion(g.Name))
+			return fmt.Errorf("%s: constants: unknown name %q; %s", file, name, suggestion(name))
 		}
-		s := &specs[i]
-		if g.Value < s.low || g.Value > s.high {
-			return fmt.Errorf("%s:%d: constants: %s: %v is out of range: %v to %v (%s) is expected", file, g.Line, g.Name, g.Value, s.low, s.high, s.unit)
+		s, value := &specs[i], given[name]
+		if !(value >= s.low && value <= s.high) {
+			return fmt.Errorf("%s: constants: %s: %v is out of range: %v to %v (%s) is expected", file, name, value, s.low, s.high, s.unit)
 		}
-		*s.field(c) = g.Value
+		*s.field(c) = value
 	}
 	return nil
 }

@@ -67,47 +67,6 @@ func TestMeterMeanings(t *testing.T) {
 	}
 }
 
-func TestMeterIdle(t *testing.T) {
-	m, s := machine(t, meteredServer)
-	z, err := m.Size()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := m.NewMeter(0, z).Read(time.Hour)[0]
-	if r.Util != 0 || r.PowerW > 0.2*r.LimitW || r.Throttle != catalog.Idle || r.SMClockMHz >= 1000 {
-		t.Errorf("an idle GPU reads %+v", r)
-	}
-	// The pool is allocated at the start, whatever runs.
-	if used := r.VRAM / r.VRAMTotal; math.Abs(used-s.GPUMemoryUtilization) > 0.02 {
-		t.Errorf("%.3f of the memory is used at a utilization of %v", used, s.GPUMemoryUtilization)
-	}
-	if energy := r.PowerW * time.Hour.Seconds(); math.Abs(r.EnergyJ/energy-1) > 0.001 {
-		t.Errorf("an hour at %.0f W is %.0f J", r.PowerW, r.EnergyJ)
-	}
-}
-
-// TestMeterOverTime: utilization follows within its period, temperature lags,
-// energy never falls.
-func TestMeterOverTime(t *testing.T) {
-	meter, now := metered(t, meteredServer, batch(64, 1000), 10*time.Second, 1, 1)
-	cold, warm := 0.0, meter.Read(now)[0]
-	energy := warm.EnergyJ
-	for i := range 600 {
-		r := meter.Read(now + time.Duration(i)*100*time.Millisecond)[0]
-		if r.EnergyJ < energy {
-			t.Fatalf("energy falls from %v to %v J", energy, r.EnergyJ)
-		}
-		energy = r.EnergyJ
-		if i == 5 && r.Util != 0 {
-			t.Errorf("half a second after the last step the GPU is %.2f busy", r.Util)
-		}
-		cold = r.TemperatureC
-	}
-	if !(warm.TemperatureC > 31 && cold < warm.TemperatureC && cold > 30) {
-		t.Errorf("%v C after 10 s of load, %v C a minute later", warm.TemperatureC, cold)
-	}
-}
-
 // TestMeterWithinALongStep: a reading in the middle of a step sees it run, and
 // reading often changes nothing.
 func TestMeterWithinALongStep(t *testing.T) {

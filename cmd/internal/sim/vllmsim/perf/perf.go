@@ -50,15 +50,8 @@ type Machine struct {
 func New(s *settings.Settings) (*Machine, error) {
 	m := &Machine{s: s, tp: float64(s.TensorParallel), cpu: s.GPU.Vendor == "cpu"}
 	m.c = defaults(m.cpu)
-	if s.Device != nil {
-		name := cmp.Or(s.PerfFile, "device file")
-		d, err := settings.ParseDevice(s.Device, name)
-		if err != nil {
-			return nil, err
-		}
-		if err := m.c.override(name, d.Constants); err != nil {
-			return nil, err
-		}
+	if err := m.c.override(s.PerfFile, s.Device.Constants); err != nil {
+		return nil, err
 	}
 	m.peak = peak(s.GPU, s.ComputeDType)
 	m.lowPeak = peak(s.GPU, s.LinearDType)

@@ -69,28 +69,6 @@ func sendable(load []Stream) bool {
 	return true
 }
 
-func TestSelect(t *testing.T) {
-	all, err := All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, word := range []string{"S2", "s2", "slot-capped"} {
-		got, err := Select(word)
-		if err != nil || len(got) < 3 || slices.ContainsFunc(got, func(s Scenario) bool { return s.Case != "S2" }) {
-			t.Errorf("%s selects %d scenarios (%v), want at least 3 of S2", word, len(got), err)
-		}
-	}
-	if got, err := Select(Default); err != nil || len(got) != 1 || got[0].Name != Default {
-		t.Errorf("the default selects %d scenarios: %v", len(got), err)
-	}
-	if got, _ := Select(); len(got) != len(all) {
-		t.Errorf("no word selects %d of %d", len(got), len(all))
-	}
-	if _, err := Select("S2", "sheat-capped"); err == nil {
-		t.Error("an unknown name is not an error")
-	}
-}
-
 const valid = `case: S2
 name: slots
 load:

@@ -29,18 +29,17 @@ func (p *parser) hardware() {
 			p.refuse("argument --sim-perf-file: %w", err)
 			return
 		}
-		if p.device, err = ParseDevice(text, s.PerfFile); err != nil {
+		if s.Device, err = ParseDevice(text, s.PerfFile); err != nil {
 			p.refuse("argument --sim-perf-file: %w", err)
 			return
 		}
-		s.Device = text
 	}
 	switch named := s.GPU.Name; {
-	case p.device.GPU != nil && named != "":
+	case s.Device.GPU != nil && named != "":
 		p.refuse("argument --sim-gpu: %s describes a GPU too; give one of the two", s.PerfFile)
 		return
-	case p.device.GPU != nil:
-		s.GPU = *p.device.GPU
+	case s.Device.GPU != nil:
+		s.GPU = *s.Device.GPU
 	default:
 		if named == "" {
 			named = defaultGPU
@@ -197,8 +196,10 @@ func (p *parser) length() {
 func (p *parser) lora() {
 	s := p.s
 	s.LoRA = p.boolean("enable_lora", false)
-	s.MaxLoras = p.fallbackInt("max_loras", 1)
-	p.setWhole(&s.MaxLoras, "max_loras", 1)
+	loras := p.fallbackInt("max_loras", 1)
+	if p.setWhole(&loras, "max_loras", 1); s.LoRA {
+		s.MaxLoras = loras
+	}
 	s.LoRAModules = p.adapters()
 	if len(s.LoRAModules) > 0 && !s.LoRA {
 		p.refuse("--lora-modules needs --enable-lora: LoRA is not enabled")

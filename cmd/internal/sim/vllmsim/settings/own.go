@@ -165,6 +165,12 @@ func ParseFault(text string) (Fault, error) {
 	return f, nil
 }
 
+// UnmarshalText implements [encoding.TextUnmarshaler], with the syntax of ParseFault.
+func (f *Fault) UnmarshalText(text []byte) (err error) {
+	*f, err = ParseFault(string(text))
+	return err
+}
+
 // CheckFault returns an error if the server does not have the rank of a fault.
 func (s *Settings) CheckFault(f Fault) error {
 	if ranks := max(1, s.DataParallel); f.Rank >= ranks {

@@ -72,7 +72,6 @@ type parser struct {
 	read    func(string) ([]byte, error)
 	catalog *catalog.Catalog
 	hw      catalog.Hardware
-	device  DeviceFile
 	err     error
 
 	modelGiven bool

@@ -328,11 +328,3 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
-
-func TestMinor(t *testing.T) {
-	for release, want := range map[string]int{"0.10": 10, "0.11.2": 11, "0.32": 32, "0.32.0": 32, "": 32, "main": 32, "1.0": 32, "0.x": 32} {
-		if got := Minor(release); got != want {
-			t.Errorf("minor release of %q is %d, want %d", release, got, want)
-		}
-	}
-}

@@ -8,33 +8,34 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Scenario is one case on one pair of model and hardware.
+// Scenario is one case on one pair of model and hardware. A file has the fields that all pairs of a case share, and
+// those in which a pair differs.
 type Scenario struct {
-	Name  string // "slot-capped/8b-a100": the case's name and the pair's
-	Case  string // "S2"
-	Story string // description of what happens
-	Note  string // remark about this pair, may be ""
+	Name  string `yaml:"name"`  // "slot-capped/8b-a100": the case's name and the pair's; in a file the case's alone
+	Case  string `yaml:"case"`  // "S2"
+	Story string `yaml:"story"` // description of what happens
+	Note  string `yaml:"note"`  // remark about this pair, may be ""
 	// Server is the complete launch command.
-	Server string
-	GPU    string // catalog name of the hardware
-	GPUs   int    // GPUs of the machine; 0 is as many as the server uses
+	Server string `yaml:"server"`
+	GPU    string `yaml:"gpu"` // catalog name of the hardware
+	GPUs   int    `yaml:"-"`   // GPUs of the machine; 0 is as many as the server uses
 	// Startup is the time from the start until the server is healthy; negative means that the
 	// simulator computes it from weights and graph capture.
-	Startup time.Duration
-	Load    []Stream
-	Faults  []Fault
+	Startup time.Duration `yaml:"startup"`
+	Load    []Stream      `yaml:"load"`
+	Faults  []Fault       `yaml:"faults"`
 	// Restarts are the times of restarts with unchanged flags, since the server became healthy.
-	Restarts []time.Duration
-	Measure  Measure
-	Truth    Truth
-	Remedy   Change
-	Wrong    Change
+	Restarts []time.Duration `yaml:"restarts"`
+	Measure  Measure         `yaml:"measure"`
+	Truth    Truth           `yaml:"truth"`
+	Remedy   Change          `yaml:"remedy"`
+	Wrong    Change          `yaml:"wrong"`
 	// Gap is why rooftop is known to diagnose this scenario wrongly; "" if it is not. A known miss
 	// still counts as a miss.
-	Gap string
+	Gap string `yaml:"gap"`
 
-	File string // source file
-	Line int    // line of the pair in File
+	File string `yaml:"-"` // source file
+	Line int    `yaml:"-"` // line of the pair in File
 }
 
 // Measure is the time of rooftop's measurement, since the server became healthy.

@@ -4,54 +4,25 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"time"
 
 	"gopkg.in/yaml.v3"
 )
 
-// body holds the fields that a case sets for all its pairs and that a pair may override.
-type body struct {
-	Story    string          `yaml:"story"`
-	Note     string          `yaml:"note"`
-	Server   string          `yaml:"server"`
-	GPU      string          `yaml:"gpu"`
-	Startup  *time.Duration  `yaml:"startup"`
-	Load     []Stream        `yaml:"load"`
-	Faults   []fault         `yaml:"faults"`
-	Restarts []time.Duration `yaml:"restarts"`
-	Measure  Measure         `yaml:"measure"`
-	Truth    Truth           `yaml:"truth"`
-	Remedy   Change          `yaml:"remedy"`
-	Wrong    Change          `yaml:"wrong"`
-	Gap      string          `yaml:"gap"`
-}
-
+// caseFile is one case with its pairs, which are decoded on top of it.
 type caseFile struct {
-	Case string `yaml:"case"`
-	Name string `yaml:"name"`
-	body `yaml:",inline"`
-	On   []yaml.Node `yaml:"on"` // the pairs, which are decoded on top of the case
+	Scenario `yaml:",inline"`
+	On       []yaml.Node `yaml:"on"`
 }
 
 type pair struct {
-	Pair string `yaml:"pair"`
-	body `yaml:",inline"`
-}
-
-// fault is a settings.Fault in the syntax of --sim-fault: "stall@40s", "slow@1mx1.4".
-type fault Fault
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (f *fault) UnmarshalText(text []byte) error {
-	parsed, err := ParseFault(string(text))
-	*f = fault(parsed)
-	return err
+	Pair     string `yaml:"pair"`
+	Scenario `yaml:",inline"`
 }
 
 // ParseScenario parses the scenarios of one file. An unknown field is an error, which names the file and the line, or for
 // the field of a pair the pair's.
 func ParseScenario(file string, data []byte) ([]Scenario, error) {
-	var c caseFile
+	c := caseFile{Scenario: Scenario{Startup: -1, File: file}}
 	if err := strictly(data, &c); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -62,12 +33,14 @@ func ParseScenario(file string, data []byte) ([]Scenario, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, n.Line, err)
 		}
-		p := pair{body: c.body}
+		p := pair{Scenario: c.Scenario}
 		if err := strictly(text, &p); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", file, n.Line, err)
 		}
-		s := p.scenario(&c)
-		s.File, s.Line = file, n.Line
+		s := p.Scenario
+		s.Name, s.Line = c.Name+"/"+p.Pair, n.Line
+		s.Story, s.Note, s.Gap = strings.TrimSpace(s.Story), strings.TrimSpace(s.Note), strings.TrimSpace(s.Gap)
+		s.Server = strings.Join(strings.Fields(s.Server), " ")
 		out = append(out, s)
 	}
 	return out, nil
@@ -81,20 +54,4 @@ func strictly(data []byte, into any) error {
 		return fmt.Errorf("%s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	return nil
-}
-
-func (p *pair) scenario(c *caseFile) Scenario {
-	s := Scenario{
-		Name: c.Name + "/" + p.Pair, Case: c.Case, Story: strings.TrimSpace(p.Story), Note: strings.TrimSpace(p.Note),
-		Server: strings.Join(strings.Fields(p.Server), " "), GPU: p.GPU, Startup: -1,
-		Load: p.Load, Restarts: p.Restarts, Measure: p.Measure,
-		Truth: p.Truth, Remedy: p.Remedy, Wrong: p.Wrong, Gap: strings.TrimSpace(p.Gap),
-	}
-	if p.Startup != nil {
-		s.Startup = *p.Startup
-	}
-	for _, f := range p.Faults {
-		s.Faults = append(s.Faults, Fault(f))
-	}
-	return s
 }

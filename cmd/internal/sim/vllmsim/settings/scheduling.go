@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/rooftop-dev/rooftop/catalog"
+	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 )
 
 // cache sets the options of the KV pool.
@@ -61,7 +62,10 @@ func (p *parser) blockSize() {
 func (p *parser) scheduler() {
 	s := p.s
 	s.ChunkedPrefill = p.boolean("enable_chunked_prefill", true)
-	s.PriorityPolicy = p.choice("scheduling_policy", "fcfs", []string{"fcfs", "priority"}) == "priority"
+	s.Generation = generation(s.Release)
+	if p.choice("scheduling_policy", "fcfs", []string{"fcfs", "priority"}) == "priority" {
+		s.Policy = core.Priority
+	}
 	s.ReserveFullISL = p.boolean("scheduler_reserve_full_isl", p.fallback("scheduler_reserve_full_isl") == "true")
 	s.AsyncScheduling = p.boolean("async_scheduling", p.fallback("async_scheduling") == "true")
 	if p.setWhole(&s.LongPrefillTokenThreshold, "long_prefill_token_threshold", 0); s.LongPrefillTokenThreshold > s.MaxModelLen {

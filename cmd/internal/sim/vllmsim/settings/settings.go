@@ -33,6 +33,8 @@ func Minor(release string) int {
 // Settings is the configuration of a server, resolved from its command line, model and hardware. No field is
 // unset.
 type Settings struct {
+	core.Config // of the scheduler; [Settings.Core] adds what a rank has of its own
+
 	Argv []string // as given, without the program's own words
 
 	Release   string        // of vLLM, "0.32"; the dialect of page and scheduler
@@ -44,14 +46,9 @@ type Settings struct {
 	Port      int
 	APIKey    string // "" is none
 
-	MaxModelLen         int
-	MaxNumSeqs          int
-	MaxNumBatchedTokens int
-
-	GPUMemoryUtilization float64 // 0..1
-	KVCacheMemoryBytes   float64 // 0 if the pool is sized by utilization
-	NumGPUBlocksOverride int     // 0 means no override
-	BlockSize            int
+	GPUMemoryUtilization float64       // 0..1
+	KVCacheMemoryBytes   float64       // 0 if the pool is sized by utilization
+	NumGPUBlocksOverride int           // 0 means no override
 	WeightDType          catalog.DType // of the linear layers
 	ComputeDType         catalog.DType // of activations
 	// LinearDType is the type in which the linear layers multiply: ComputeDType if quantisation only
@@ -62,30 +59,21 @@ type Settings struct {
 	TensorParallel int
 	DataParallel   int
 
-	PrefixCaching             bool
-	ChunkedPrefill            bool
-	LongPrefillTokenThreshold int
-	PriorityPolicy            bool
-	ReserveFullISL            bool
-	Watermark                 float64
-	AsyncScheduling           bool
-	EnforceEager              bool
+	EnforceEager bool
 	// MaxCaptureSize is the largest step, in tokens, for which a CUDA graph is captured; 0 means none.
 	MaxCaptureSize int
 	StreamInterval int
 	LoRA           bool
-	MaxLoras       int
 	LoRAModules    []string // adapter names
 	LogStats       bool
 	APIServers     int // front-end processes
 
 	// Options of the simulation.
-	Seed        uint64
 	Scale       float64       // simulated seconds per wall second; 1 is live
 	MachineGPUs int           // GPUs of the machine; 0 is as many as the server uses
 	StartupTime time.Duration // <0 if computed from weights, disk and graph capture
 	PerfFile    string        // path of a device description; "" means none
-	Device      []byte        // its content; nil without one
+	Device      DeviceFile    // its content
 	Scenario    string        // name; "" is none
 	Faults      []Fault
 
@@ -106,30 +94,16 @@ type Fault struct {
 // Core returns the scheduler configuration of a data-parallel rank with numBlocks blocks, including the null
 // block.
 func (s *Settings) Core(numBlocks, rank int) core.Config {
-	c := core.Config{
-		MaxNumSeqs: s.MaxNumSeqs, MaxNumBatchedTokens: s.MaxNumBatchedTokens, MaxModelLen: s.MaxModelLen,
-		BlockSize: s.BlockSize, NumBlocks: numBlocks,
-		PrefixCaching: s.PrefixCaching, ChunkedPrefill: s.ChunkedPrefill,
-		LongPrefillTokenThreshold: s.LongPrefillTokenThreshold,
-		ReserveFullISL:            s.ReserveFullISL, Watermark: s.Watermark,
-		AsyncScheduling: s.AsyncScheduling,
-		Generation:      s.Generation(),
-		Seed:            s.Seed + uint64(rank)<<32,
-	}
-	if s.PriorityPolicy {
-		c.Policy = core.Priority
-	}
-	if s.LoRA {
-		c.MaxLoras = s.MaxLoras
-	}
+	c := s.Config
+	c.NumBlocks, c.Seed = numBlocks, c.Seed+uint64(rank)<<32
 	return c
 }
 
-// Generation returns the generation of the release's scheduler. Admission by whole sequences came with 0.19, the
+// generation returns the generation of a release's scheduler. Admission by whole sequences came with 0.19, the
 // other changes at about the same time; pages of 0.15 and 0.19.1 still count the lookups of a blocked request
 // again in every step.
-func (s *Settings) Generation() core.Generation {
-	if s.Release == "0.10" || s.Release == "0.11" {
+func generation(release string) core.Generation {
+	if release == "0.10" || release == "0.11" {
 		return core.Old
 	}
 	return core.New
