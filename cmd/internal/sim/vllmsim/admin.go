@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -21,14 +22,12 @@ func (f *incarnation) state(w http.ResponseWriter, _ *http.Request) *refusal {
 // fault answers POST /sim/fault with {"fault": "slow@0s+30sx1.3"}, in the syntax of --sim-fault; times count
 // from now.
 func (f *incarnation) fault(w http.ResponseWriter, r *http.Request) *refusal {
-	body, refused := readFields(w, r)
+	body, refused := readBody(w, r)
 	if refused != nil {
 		return refused
 	}
 	var text string
-	if refused := body.read("fault", &text); refused != nil {
-		return refused
-	}
+	_ = json.Unmarshal(body.members["fault"], &text) // "" is no fault
 	fault, err := settings.ParseFault(text)
 	if err != nil {
 		return badRequest("fault", fmt.Sprintf("fault: %q: %v", text, err))

@@ -190,7 +190,11 @@ func TestCalls(t *testing.T) {
 func TestTheNextTurnBeginsWithTheLast(t *testing.T) {
 	render := func(messages string) []core.Token {
 		t.Helper()
-		text, refused := readChat(fields{"messages": json.RawMessage(messages)})
+		body, refused := parseBody([]byte(`{"messages":` + messages + `}`))
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		text, refused := body.chat()
 		if refused != nil {
 			t.Fatal(refused)
 		}

@@ -1,7 +1,6 @@
 package vllmsim
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
@@ -188,19 +187,18 @@ func FuzzRequests(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		r, _ := http.NewRequest(http.MethodPost, "/v1/completions", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		got, refused := readFields(nil, r)
+		got, refused := parseBody([]byte(body))
 		if refused != nil {
 			return
 		}
-		p, refused := readParams(got, 1, 16, "max_tokens")
-		if refused == nil && p.maxTokens < 1 {
-			t.Errorf("%s was let pass as %+v", body, p)
+		c, refused := got.call(16, "")
+		if refused == nil && c.MaxTokens < 1 {
+			t.Errorf("%s was let pass as %+v", body, c)
 		}
-		if c, refused := readPrompt(got); refused == nil && (c.Prompt == "") == (len(c.Tokens) == 0) {
+		if refused := got.prompt(&c); refused == nil && (c.Prompt == "") == (len(c.Tokens) == 0) {
 			t.Errorf("%s was let pass with no prompt, or two", body)
 		}
-		_, _ = readChat(got)
+		_ = got.check(1)
+		_, _ = got.chat()
 	})
 }

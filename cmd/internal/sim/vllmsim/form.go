@@ -1,6 +1,9 @@
 package vllmsim
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // form writes the answer to one request in the format of its endpoint. Members are in the order of vLLM's
 // pydantic models; chunks of a stream omit members that were not set (model_dump_json(exclude_unset=True)).
@@ -13,20 +16,21 @@ type requestForm struct {
 	fingerprint []byte // of the server, as JSON
 }
 
-// newForm returns a form with the common beginning of all pieces of an answer.
-func newForm(chat bool, p *params, id string, created int64, model, fingerprint string, details bool) requestForm {
+// form returns a form with the common beginning of all pieces of an answer.
+func (f *incarnation) form(b *requestBody, chat bool, id string) requestForm {
 	object := "text_completion"
 	if chat {
 		object = "chat.completion"
-		if p.stream {
+		if b.Stream {
 			object += ".chunk"
 		}
 	}
+	model := f.served(b.Model)
 	return requestForm{
-		chat: chat, stream: p.stream, usage: p.usage, details: details,
-		head: fmt.Appendf(nil, `{"id":%s,"object":"%s","created":%d,"model":%s,"choices":[`, quote(id), object, created, quote(model)),
+		chat: chat, stream: b.Stream, usage: b.StreamOptions != nil && b.StreamOptions.Usage, details: f.details,
+		head: fmt.Appendf(nil, `{"id":%s,"object":"%s","created":%d,"model":%s,"choices":[`, quote(id), object, time.Now().Unix(), quote(model)),
 
-		fingerprint: quote(fingerprint),
+		fingerprint: quote(f.fingerprint),
 	}
 }
 

@@ -27,20 +27,48 @@ func (f *incarnation) served(name string) string {
 	return f.settings.Served[0]
 }
 
-// generate submits a request's prompt as a call and writes the answer. It returns a refusal that the server has not
-// counted.
-func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, p *params, chat bool, c Call) *refusal {
-	if refused := f.lookup(p.model); refused != nil {
-		return refused
+// completions answers POST /v1/completions.
+func (f *incarnation) completions(w http.ResponseWriter, r *http.Request) *refusal {
+	const limit = 16
+	return f.generate(w, r, false, limit)
+}
+
+// chat answers POST /v1/chat/completions.
+func (f *incarnation) chat(w http.ResponseWriter, r *http.Request) *refusal {
+	return f.generate(w, r, true, 0)
+}
+
+// generate submits a request and writes the answer; limit bounds an output that the request does not bound, 0 is up to
+// the model's length. It returns a refusal that the server has not counted.
+func (f *incarnation) generate(w http.ResponseWriter, r *http.Request, chat bool, limit int) *refusal {
+	body, refusal := readBody(w, r)
+	if refusal != nil {
+		return refusal
+	}
+	if !chat {
+		body.MaxCompletionTokens = nil // a member of chats
+	}
+	c, refusal := body.call(limit, r.URL.Path)
+	if refusal != nil {
+		return refusal
+	}
+	if refusal = body.check(f.settings.StreamInterval); refusal != nil {
+		return refusal
 	}
 	id := "cmpl-"
 	if chat {
 		id = "chatcmpl-"
+		c.Prompt, refusal = body.chat()
+	} else {
+		refusal = body.prompt(&c)
 	}
-	id += f.requestID()
-	s := newStream(newForm(chat, p, id, time.Now().Unix(), f.served(p.model), f.fingerprint, f.details))
-	c.Model, c.Path, c.Once = p.model, r.URL.Path, !p.stream
-	c.MaxTokens, c.MinTokens, c.IgnoreEOS, c.Priority, c.Salt = p.maxTokens, p.minTokens, p.ignoreEOS, p.priority, p.salt
+	if refusal != nil {
+		return refusal
+	}
+	if refusal = f.lookup(body.Model); refusal != nil {
+		return refusal
+	}
+	s := newStream(f.form(body, chat, id+f.requestID()))
 	var refused error
 	err := f.do(r.Context(), func(now time.Duration) {
 		s.id, refused = f.m.Submit(now, c, func(u Update) { s.add(f.loop, u) })

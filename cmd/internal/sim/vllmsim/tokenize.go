@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
@@ -8,24 +9,21 @@ import (
 
 // tokenize answers POST /tokenize for a prompt or a chat.
 func (f *incarnation) tokenize(w http.ResponseWriter, r *http.Request) *refusal {
-	body, refused := readFields(w, r)
+	body, refused := readBody(w, r)
 	if refused != nil {
 		return refused
 	}
-	var name, text string
-	if refused := body.read("model", &name); refused != nil {
+	if refused := f.lookup(body.Model); refused != nil {
 		return refused
 	}
-	if refused := f.lookup(name); refused != nil {
-		return refused
-	}
+	var text string
 	switch {
-	case !body.absent("messages"):
-		text, refused = readChat(body)
-	case body.absent("prompt"):
+	case body.Messages != nil:
+		text, refused = body.chat()
+	case body.Prompt == nil:
 		refused = invalid("body.prompt", "prompt: Field required")
-	default:
-		refused = body.read("prompt", &text)
+	case json.Unmarshal(body.Prompt, &text) != nil:
+		refused = invalid("body.prompt", "prompt: Input should be a valid string")
 	}
 	if refused != nil {
 		return refused
