@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/atomicfile"
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
@@ -166,7 +165,9 @@ func Find(env func(string) (string, bool), name string) (tuning.PastRun, error) 
 // named returns the run with a name, or with a unique prefix of it.
 func (s *Stored) named(name string) (tuning.PastRun, error) {
 	var found []tuning.PastRun
+	var names []string
 	for _, r := range s.Runs {
+		names = append(names, r.Name)
 		if r.Name == name {
 			return r, nil
 		}
@@ -178,7 +179,7 @@ func (s *Stored) named(name string) (tuning.PastRun, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return tuning.PastRun{}, cli.Usagef("no run is called %q%s; 'rooftop history' lists them", name, s.nearest(name))
+		return tuning.PastRun{}, cli.Usagef("no run is called %q%s; 'rooftop history' lists them", name, cli.Suggestion(name, names...))
 	}
 	return tuning.PastRun{}, cli.Usagef("%q is a prefix of the names of %d runs: %s; add a letter or use the number in 'rooftop history'", name, len(found), someNames(found))
 }
@@ -194,25 +195,6 @@ func someNames(runs []tuning.PastRun) string {
 		names = append(names, "…")
 	}
 	return strings.Join(names, ", ")
-}
-
-// nearest returns a suggestion for the most similar name.
-func (s *Stored) nearest(name string) string {
-	best, least := "", len(name)/3+1
-	for _, r := range s.Runs {
-		for _, part := range []string{r.Name, r.Name[:min(len(name), len(r.Name))]} {
-			if n := catalog.Distance(name, part); n < least {
-				best, least = r.Name, n
-			}
-		}
-		if best == "" && len(name) >= 3 && strings.Contains(strings.ToLower(r.Name), strings.ToLower(name)) {
-			best = r.Name
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean " + best + "?"
 }
 
 // Names returns the shell completions for the name of a run.

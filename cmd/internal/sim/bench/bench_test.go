@@ -2,15 +2,12 @@ package bench
 
 import (
 	"context"
-	"errors"
-	"math"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
-	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/longtest"
 )
 
@@ -86,70 +83,6 @@ func TestLibraryIsComplete(t *testing.T) {
 	for id, pairs := range cases {
 		if len(pairs) < 3 {
 			t.Errorf("%s is on %d pairs", id, len(pairs))
-		}
-	}
-}
-
-// TestAnswer checks how a diagnosis is compared with the truth.
-func TestAnswer(t *testing.T) {
-	fired := func(ids ...engine.FindingID) (list []engine.Finding) {
-		for _, id := range ids {
-			list = append(list, engine.Finding{ID: id, State: engine.Fired, Significant: true})
-		}
-		return list
-	}
-	flag := &engine.Recommendation{Fix: engine.Fix{Kind: engine.KindFlag, Flag: "--max-num-seqs", From: "16", To: "64"}}
-	client := &engine.Recommendation{Fix: engine.Fix{Kind: engine.KindClient}}
-	said := func(rec *engine.Recommendation, findings ...engine.Finding) engine.Diagnosis {
-		return engine.Diagnosis{Outcome: "recommendation", Findings: findings, Recommendation: rec}
-	}
-	slots := settings.Truth{
-		Outcomes: []string{"recommendation"}, Findings: []string{"slots"}, Kinds: []string{"flag"}, Flags: []string{"--max-num-seqs"},
-	}
-	loras := settings.Truth{Outcomes: []string{"recommendation"}, Kinds: []string{"flag"}, Flags: []string{"--max-loras"}}
-	healthy, doubt := settings.Truth{Outcomes: []string{"healthy"}}, settings.Truth{Outcomes: []string{"not-evaluable"}, Doubt: "LoRA"}
-	seldom := engine.Finding{ID: "kv-pressure", State: engine.Fired}
-	for name, tt := range map[string]struct {
-		truth settings.Truth
-		d     engine.Diagnosis
-		want  string
-	}{
-		"right":            {slots, said(flag, fired("slots")...), ""},
-		"another first":    {slots, said(flag, fired("kv-pressure", "slots")...), "kv-pressure ranked first, not slots"},
-		"fired too seldom": {slots, said(flag, append(fired(), seldom, fired("slots")[0])...), ""},
-		"another kind":     {slots, said(client, fired("slots")...), "recommends client, not kind flag"},
-		"another flag":     {loras, said(flag), "recommends --max-num-seqs, not --max-loras"},
-		"nothing found":    {slots, engine.Diagnosis{Outcome: "healthy"}, "outcome healthy, not recommendation; nothing ranked first, not slots"},
-		"too much":         {healthy, engine.Diagnosis{Outcome: "healthy", Recommendation: client}, "recommends client, and there is nothing to recommend"},
-		"doubt names it":   {doubt, engine.Diagnosis{Outcome: "not-evaluable", Doubt: "a LoRA slot"}, ""},
-		"doubt of another": {doubt, engine.Diagnosis{Outcome: "not-evaluable", Doubt: "too few windows"}, "the doubt does not name LoRA"},
-	} {
-		if got := strings.Join(answer(&tt.truth, &tt.d).Faults, "; "); got != tt.want {
-			t.Errorf("%s: %q, want %q", name, got, tt.want)
-		}
-	}
-}
-
-func TestHelps(t *testing.T) {
-	out := &Outcome{}
-	for name, tt := range map[string]struct {
-		trial Trial
-		want  bool
-	}{
-		"more tokens":                {Trial{Outcome: out, Throughput: 0.10, TTFT: 0}, true},
-		"more tokens, longer wait":   {Trial{Outcome: out, Throughput: 0.10, TTFT: 0.5}, false},
-		"shorter wait":               {Trial{Outcome: out, Throughput: 0, TTFT: -0.5}, true},
-		"shorter wait, fewer tokens": {Trial{Outcome: out, Throughput: -0.2, TTFT: -0.5}, false},
-		"faster tokens":              {Trial{Outcome: out, Throughput: 0, TTFT: 0, ITL: -0.2}, true},
-		"more clients wait longer":   {Trial{Outcome: out, Throughput: 1, TTFT: 2, Load: true}, true},
-		"fewer clients wait less":    {Trial{Outcome: out, Throughput: 0, TTFT: -0.8, Load: true}, false},
-		"nothing":                    {Trial{Outcome: out, Throughput: 0.01, TTFT: -0.02}, false},
-		"more tokens, wait unknown":  {Trial{Outcome: out, Throughput: 0.10, TTFT: math.NaN()}, true},
-		"nothing known":              {Trial{Outcome: out, Throughput: math.NaN(), TTFT: math.NaN()}, false},
-		"refused":                    {Trial{Outcome: &Outcome{Refused: errors.New("no")}, Throughput: 1, TTFT: -1}, false},
-	} {
-		if got := tt.trial.Helps(); got != tt.want {
-			t.Errorf("%s: got %v", name, got)
 		}
 	}
 }

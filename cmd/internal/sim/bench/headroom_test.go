@@ -2,13 +2,11 @@ package bench
 
 import (
 	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/longtest"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -95,40 +93,5 @@ func TestHeadroom(t *testing.T) {
 	t.Logf("%d of %d within the range, %d unknown", within, told, asked-told)
 	if told == 0 || 5*within < 4*told {
 		t.Errorf("%d of %d are within the range, want four of five", within, told)
-	}
-}
-
-// TestObjectiveBoundsHeadroom measures one server with limits on a latency that are far away, near, just held,
-// and missed already.
-func TestObjectiveBoundsHeadroom(t *testing.T) {
-	sc := scenarioNamed(t, "healthy/8b-a100")
-	stream := sc.Load[0]
-	stream.Think, stream.Turns, stream.Phases = 0, 0, []settings.Phase{{Rate: 10}}
-	measured := func(objectives ...verdict.Objective) (*Outcome, engine.Headroom) {
-		out, err := Run(&sc, &settings.Change{Load: []settings.Stream{stream}}, Options{Seed: 1, For: time.Minute, Objectives: objectives})
-		if err != nil || out.refused() {
-			t.Fatal(err, out)
-		}
-		return out, out.Diagnosis.Headroom
-	}
-	out, free := measured()
-	itl := func(times float64) verdict.Objective {
-		return verdict.Objective{Name: "itl_mean", Metric: verdict.MetricITL, Limit: times * out.Metrics["page.itl_mean_s"]}
-	}
-	if _, far := measured(itl(20)); far != free {
-		t.Errorf("a limit of 20 times the latency: %+v, without it %+v", far, free)
-	}
-	_, near := measured(itl(20), itl(1.2))
-	if near.Limit != engine.LimitObjective || !strings.HasPrefix(near.Objective, "itl_mean under ") || near.Mid.V >= free.Mid.V || near.Low.V > near.Mid.V || near.Mid.V > near.High.V {
-		t.Errorf("a limit of 1.2 times the latency: %+v, without it %+v", near, free)
-	}
-	limits := map[float64]bool{0.97: false, 1.03: true}
-	if longtest.Tests {
-		limits[0.5] = false
-	}
-	for times, held := range limits {
-		if _, h := measured(itl(times)); (h.High.V > 0) != held || strings.HasPrefix(h.Reason, "itl_mean is ") == held {
-			t.Errorf("a limit of %.2f times the latency: %+v", times, h)
-		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	jsondoc "github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
@@ -77,42 +75,6 @@ func TestLatencyCountsFromTheIntendedTime(t *testing.T) {
 	}
 }
 
-func TestClientsLeave(t *testing.T) {
-	for name, tt := range map[string]struct {
-		change func(s *settings.Stream)
-		left   bool
-	}{
-		"deadline passed": {func(s *settings.Stream) { s.Deadline = 450 * time.Millisecond }, true},
-		"deadline far":    {func(s *settings.Stream) { s.Deadline = time.Minute }, false},
-		"cancelled":       {func(s *settings.Stream) { s.Cancel = 1 }, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := stream(settings.Phase{Users: 2})
-			tt.change(s)
-			w, _ := offered(t, time.Second, s)
-			w.Until(20 * time.Second)
-			tally := w.clients[0].tally
-			if got := tally.Left > 0; got != tt.left {
-				t.Errorf("%d clients left", tally.Left)
-			}
-			if tally.Sent-tally.Left-tally.Finished > 2 {
-				t.Errorf("%d sent, %d left, %d finished: the loop does not continue", tally.Sent, tally.Left, tally.Finished)
-			}
-		})
-	}
-}
-
-func TestRefusedRequestsFail(t *testing.T) {
-	s := stream(settings.Phase{Users: 1})
-	s.Prompt = settings.Lengths{Least: 500, Most: 500} // longer than the model's length
-	w, _ := offered(t, time.Second, s)
-	w.Until(30 * time.Second)
-	tally := w.clients[0].tally
-	if tally.Failed == 0 || tally.Finished != 0 || tally.Failed > 60 {
-		t.Errorf("%d failed, %d finished: a client whose request is refused backs off", tally.Failed, tally.Finished)
-	}
-}
-
 // TestDeterminism checks that two runs of a scenario give the same diagnosis and pages, byte for byte, and that
 // another seed gives different ones.
 func TestDeterminism(t *testing.T) {
@@ -144,58 +106,5 @@ func TestDeterminism(t *testing.T) {
 				t.Error("another seed gave the same pages, or hardly any page was read")
 			}
 		})
-	}
-}
-
-// TestRestartWithOtherFlags closes the loop in one world: the diagnosed change is made on the running server, with
-// the time that its start takes, and the same clients find it better.
-func TestRestartWithOtherFlags(t *testing.T) {
-	sc := scenarioNamed(t, "slot-capped/8b-a100")
-	r, err := prepare(&sc, nil, Options{Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := NewWorld()
-	if err := w.Launch(r.settings); err != nil {
-		t.Fatal(err)
-	}
-	healthy, _ := w.Healthy()
-	if err := w.Offer(&sc.Load[0], Offering{Origin: healthy, Seed: 3, To: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
-	measure := func(r *run) float64 {
-		t.Helper()
-		up, _ := w.Healthy()
-		w.Until(up + 30*time.Second)
-		o, err := w.observe(w.Header(r.command), 20*time.Second, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Until(w.Now() + 20*time.Second)
-		d := o.diagnose()
-		if rec := d.Recommendation; rec != nil && rec.Launch != "" {
-			change, untried := recommended(&sc, &d)
-			if change == nil {
-				t.Fatalf("the recommended launch %q is not a change: %s", rec.Launch, untried)
-			}
-			if r, err = prepare(&sc, change, Options{Seed: 3}); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(settings.Flags{{Name: "max-num-seqs", Value: rec.To}}, change.Set); diff != "" {
-				t.Errorf("change (-want +got):\n%s", diff)
-			}
-			if err := w.Restart(r.settings); err != nil {
-				t.Fatal(err)
-			}
-			if w.Listening() {
-				t.Error("the restarted server listens at once")
-			}
-		}
-		return d.Quantity("generation_tokens_per_s").Value.V
-	}
-	before := measure(r)
-	after := measure(r)
-	if after < 1.5*before {
-		t.Errorf("%.0f tokens per second before the change, %.0f after", before, after)
 	}
 }

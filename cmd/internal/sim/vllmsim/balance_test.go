@@ -3,7 +3,6 @@ package vllmsim
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
 )
@@ -65,18 +64,5 @@ func TestCountsArePublishedRarely(t *testing.T) {
 	}
 	if _, ok := v.Next(); ok {
 		t.Error("a choice is an event")
-	}
-}
-
-func TestTiesRotate(t *testing.T) {
-	for release, want := range map[string][]int{"0.32": {0, 1, 2, 0, 1, 2}, "0.20": {0, 1, 2, 0, 1, 2}} {
-		v := start(t, parsed(t, "--data-parallel-size", "3", "--api-server-count", "1", "--sim-dialect", release))
-		var got []int
-		for range 6 {
-			got = append(got, v.choose(0, v.Healthy()+time.Millisecond))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: a burst goes to ranks %v, want %v", release, got, want)
-		}
 	}
 }

@@ -216,19 +216,6 @@ func TestShortStepsShareWakeUps(t *testing.T) {
 	})
 }
 
-func TestClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newClock(20)
-		time.Sleep(time.Second)
-		if got := c.now(); got != 20*time.Second {
-			t.Errorf("after 1 s at twenty times the pace it is %v", got)
-		}
-		if got := c.until(40 * time.Second); got != time.Second {
-			t.Errorf("20 simulated seconds are %v away", got)
-		}
-	})
-}
-
 func TestAdmin(t *testing.T) {
 	m := newFake()
 	s := fakeSettings()

@@ -2,70 +2,44 @@ package vllmsim
 
 import (
 	"math"
+	"slices"
+	"sort"
 	"time"
 )
 
 // Never is the time of an event that does not happen.
 const Never time.Duration = math.MaxInt64
 
-// Queue is the queue of future events of a simulation: a binary heap of values, ordered by time and then by
-// insertion. The zero Queue is empty.
-type Queue[T any] struct {
-	heap  []entry[T]
-	count uint64
-}
+// Queue is the queue of future events of a simulation, ordered by time and then by insertion. Most values are pushed
+// at its end. The zero Queue is empty.
+type Queue[T any] struct{ list []entry[T] }
 
 type entry[T any] struct {
 	at    time.Duration
-	order uint64
 	value T
 }
 
-func (e *entry[T]) before(o *entry[T]) bool { return e.at < o.at || e.at == o.at && e.order < o.order }
-
 // Next returns the time of the first value, Never if the queue is empty.
 func (q *Queue[T]) Next() time.Duration {
-	if len(q.heap) == 0 {
+	if len(q.list) == 0 {
 		return Never
 	}
-	return q.heap[0].at
+	return q.list[0].at
 }
 
 // Push adds a value.
 func (q *Queue[T]) Push(at time.Duration, value T) {
-	q.count++
-	q.heap = append(q.heap, entry[T]{at, q.count, value})
-	h := q.heap
-	for i := len(h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !h[i].before(&h[parent]) {
-			break
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i = parent
+	i := len(q.list)
+	if i > 0 && q.list[i-1].at > at {
+		i = sort.Search(i, func(i int) bool { return q.list[i].at > at })
 	}
+	q.list = slices.Insert(q.list, i, entry[T]{at, value})
 }
 
 // Pop removes and returns the first value. The queue must not be empty.
 func (q *Queue[T]) Pop() (at time.Duration, value T) {
-	h := q.heap
-	first, last := h[0], len(h)-1
-	h[0] = h[last]
-	h[last] = entry[T]{}
-	h = h[:last]
-	q.heap = h
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			return first.at, first.value
-		}
-		if child+1 < last && h[child+1].before(&h[child]) {
-			child++
-		}
-		if !h[child].before(&h[i]) {
-			return first.at, first.value
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
-	}
+	first := q.list[0]
+	q.list[0] = entry[T]{} // may hold much
+	q.list = q.list[1:]
+	return first.at, first.value
 }

@@ -1,11 +1,9 @@
 package perf
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Sources of a constant's value.
@@ -128,7 +126,7 @@ func (c *constants) override(file string, given map[string]float64) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		i := slices.IndexFunc(specs, func(s spec) bool { return s.name == name })
 		if i < 0 {
-			return fmt.Errorf("%s: constants: unknown name %q; %s", file, name, suggestion(name))
+			return fmt.Errorf("%s: constants: unknown name %q", file, name)
 		}
 		s, value := &specs[i], given[name]
 		if !(value >= s.low && value <= s.high) {
@@ -137,17 +135,4 @@ func (c *constants) override(file string, given map[string]float64) error {
 		*s.field(c) = value
 	}
 	return nil
-}
-
-// suggestion returns a text with the constants that share a word with a name, or else all of them.
-func suggestion(name string) string {
-	words := strings.Split(name, "_")
-	var like, all []string
-	for _, s := range specs {
-		all = append(all, s.name)
-		if slices.ContainsFunc(words, func(w string) bool { return len(w) > 2 && strings.Contains(s.name, w) }) {
-			like = append(like, s.name)
-		}
-	}
-	return "known: " + cmp.Or(strings.Join(like, ", "), strings.Join(all, ", "))
 }

@@ -96,18 +96,6 @@ func TestWhatShrinksThePool(t *testing.T) {
 	}
 }
 
-// TestLatentPoolIsReplicated: a rank of latent attention stores the whole latent.
-func TestLatentPoolIsReplicated(t *testing.T) {
-	one, s := machine(t, "deepseek-ai/DeepSeek-V3 --sim-gpu B200 -tp 8")
-	z, err := one.Size()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := float64(s.Model.Layers*(512+64)) * 2; z.BytesPerToken != want {
-		t.Errorf("a token takes %v bytes on each of 8 GPUs, want %v", z.BytesPerToken, want)
-	}
-}
-
 func TestStartup(t *testing.T) {
 	start := func(argv string) time.Duration { m, _ := machine(t, argv); return m.Startup() }
 	if got := start("--sim-startup-time 3s"); got != 3*time.Second {

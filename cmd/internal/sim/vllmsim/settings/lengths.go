@@ -3,8 +3,6 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 )
 
 // Lengths is a distribution of token counts, in the syntax of `rooftop load`: "512", "100-800" or
@@ -18,32 +16,21 @@ type Lengths struct {
 var errLengths = errors.New(`a length is "512", "100-800" or "lognormal:600,0.8,4000" (mean, sigma, most)`)
 
 // UnmarshalText implements [encoding.TextUnmarshaler].
-func (l *Lengths) UnmarshalText(b []byte) error {
-	text := string(b)
-	if rest, ok := strings.CutPrefix(text, "lognormal:"); ok {
-		words := strings.Split(rest, ",")
-		if len(words) != 3 {
-			return errLengths
+func (l *Lengths) UnmarshalText(text []byte) error {
+	var d Lengths
+	if n, _ := fmt.Sscanf(string(text), "lognormal:%g,%g,%d", &d.Mean, &d.Sigma, &d.Most); n < 3 {
+		n, _ = fmt.Sscanf(string(text), "%d-%d", &d.Least, &d.Most)
+		if n == 1 {
+			d.Most = d.Least
 		}
-		mean, err1 := strconv.ParseFloat(words[0], 64)
-		sigma, err2 := strconv.ParseFloat(words[1], 64)
-		most, err3 := strconv.Atoi(words[2])
-		if errors.Join(err1, err2, err3) != nil || !(mean >= 1 && sigma >= 0 && sigma <= 10 && float64(most) >= mean && most <= maxTokens) {
+		if d.Mean = 0; d.Least < 1 {
 			return fmt.Errorf("%q is not a length: %w", text, errLengths)
 		}
-		*l = Lengths{Mean: mean, Sigma: sigma, Most: most}
-		return nil
 	}
-	low, high, isRange := strings.Cut(text, "-")
-	if !isRange {
-		high = low
-	}
-	least, err1 := strconv.Atoi(low)
-	most, err2 := strconv.Atoi(high)
-	if errors.Join(err1, err2) != nil || least < 1 || most < least || most > maxTokens {
+	if d.Most > maxTokens || float64(d.Most) < max(d.Mean, float64(d.Least), 1) || d.Least == 0 && !(d.Mean >= 1 && d.Sigma >= 0 && d.Sigma <= 10) {
 		return fmt.Errorf("%q is not a length: %w", text, errLengths)
 	}
-	*l = Lengths{Least: least, Most: most}
+	*l = d
 	return nil
 }
 
