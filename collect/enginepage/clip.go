@@ -1,6 +1,10 @@
 package enginepage
 
-import "strings"
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+)
 
 // Clip returns a foreign string for display and recording: valid UTF-8 without control
 // characters, at most 512 bytes.
@@ -19,4 +23,21 @@ func printable(r rune) rune {
 		return -1
 	}
 	return r
+}
+
+// Setting returns a JSON string, boolean or number as a command line has it, clipped; "" for any other value.
+func Setting(raw json.RawMessage) string {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return ""
+	}
+	switch v := v.(type) {
+	case string:
+		return Clip(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case float64:
+		return strings.TrimSpace(string(raw))
+	}
+	return ""
 }

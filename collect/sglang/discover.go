@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect"
@@ -63,22 +62,7 @@ func info(body []byte, to *facts.ServerAnswers) error {
 	if err := json.Unmarshal(body, &all); err != nil {
 		return errors.New("/server_info answered with something other than an object")
 	}
-	text := func(raw json.RawMessage) string {
-		var v any
-		if json.Unmarshal(raw, &v) != nil {
-			return ""
-		}
-		switch v := v.(type) {
-		case string:
-			return enginepage.Clip(v)
-		case bool:
-			return strconv.FormatBool(v)
-		case float64:
-			return strings.TrimSpace(string(raw))
-		}
-		return ""
-	}
-	to.Version = text(all["version"])
+	to.Version = enginepage.Setting(all["version"])
 	g := catalog.EngineOf("sglang")
 	args := map[string]string{}
 	for _, setting := range facts.LaunchNames {
@@ -90,7 +74,7 @@ func info(body []byte, to *facts.ServerAnswers) error {
 		if other, renamed := destinations[name]; renamed {
 			key = other
 		}
-		if value := text(all[key]); value != "" {
+		if value := enginepage.Setting(all[key]); value != "" {
 			_, args[setting] = g.Canonical(name, value)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -117,21 +116,12 @@ func argsOf(config map[string]json.RawMessage) map[string]string {
 	args := map[string]string{}
 	for _, s := range settings {
 		var section map[string]json.RawMessage
-		var value any
-		if json.Unmarshal(config[s.section], &section) != nil || json.Unmarshal(section[s.key], &value) != nil {
+		if json.Unmarshal(config[s.section], &section) != nil {
 			continue
 		}
-		text := ""
-		switch v := value.(type) {
-		case string:
-			text = strings.TrimPrefix(v, "torch.")
-		case bool:
-			text = fmt.Sprint(v)
-		case float64:
-			text = strings.TrimSpace(string(section[s.key]))
-		}
+		text := strings.TrimPrefix(enginepage.Setting(section[s.key]), "torch.")
 		if _, found := args[s.name]; !found && text != "" && text != "None" {
-			args[s.name] = enginepage.Clip(text)
+			args[s.name] = text
 		}
 	}
 	return args

@@ -9,13 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/collect/enginepage"
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // ours returns a page of testdata: recordings of a real vLLM are compressed,
@@ -59,73 +55,6 @@ func read(t testing.TB, body []byte) *engine.Page {
 		t.Fatal(err)
 	}
 	return &p
-}
-
-// values are what a page is expected to show; what is not named must be absent.
-type values struct {
-	model    string
-	gauges   map[engine.Gauge]float64
-	kvMax    stat.Opt
-	counters map[engine.Counter]float64
-	hists    map[engine.Hist]brief
-	start    stat.Opt
-	created  stat.Opt
-}
-
-// brief is a histogram in short: the name it came from, how many bounds, the
-// last finite one, sum and count.
-type brief struct {
-	From   string
-	Bounds int
-	Last   float64
-	Sum    float64
-	Count  float64
-}
-
-// check compares a page with what is expected of it.
-func (v values) check(t *testing.T, p *engine.Page) {
-	t.Helper()
-	if p.Model != v.model {
-		t.Errorf("model %q, want %q", p.Model, v.model)
-	}
-	same := func(what string, got, want stat.Opt) {
-		if got != want {
-			t.Errorf("%s is %v, want %v", what, got, want)
-		}
-	}
-	for g := range engine.NumGauges {
-		want, ok := v.gauges[g]
-		same(gaugeNames[g], p.Gauges[g], stat.Opt{V: want, OK: ok})
-	}
-	same("fullest rank's KV usage", p.KVUsageMax, v.kvMax)
-	for c := range engine.NumCounters {
-		want, ok := v.counters[c]
-		same(counterNames[c], p.Counters[c], stat.Opt{V: want, OK: ok})
-	}
-	same("start time", p.StartTime, v.start)
-	same("created", p.Created, v.created)
-	for h := range engine.NumHists {
-		want, ok := v.hists[h]
-		got := p.Hists[h]
-		if got.OK != ok {
-			t.Errorf("histogram %s present: %v, want %v", histNames[h], got.OK, ok)
-			continue
-		}
-		if !ok {
-			continue
-		}
-		short := brief{From: p.HistNames[h], Bounds: len(got.Bounds), Sum: got.Sum, Count: got.Count}
-		if n := len(got.Bounds); n > 1 {
-			short.Last = got.Bounds[n-2]
-		}
-		// Sums over ranks are rounded.
-		if diff := cmp.Diff(want, short, cmpopts.EquateApprox(1e-12, 0)); diff != "" {
-			t.Errorf("histogram %s (-want +got):\n%s", histNames[h], diff)
-		}
-		if n := len(got.Cumulative); n > 0 && got.Cumulative[n-1] != got.Count {
-			t.Errorf("histogram %s: %g at the last bound, %g in all", histNames[h], got.Cumulative[n-1], got.Count)
-		}
-	}
 }
 
 // Names for messages, from the keys that the table uses.

@@ -17,66 +17,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// TestPages reads a page of each core whole. The expected values were read off the pages by eye.
-func TestPages(t *testing.T) {
-	tests := []struct {
-		name string
-		body []byte
-		want values
-	}{
-		{"0.32.0 under load", ours(t, loadedPage), values{
-			model: "rooftop-tiny",
-			gauges: map[engine.Gauge]float64{
-				engine.GaugeRunning: 4, engine.GaugeWaiting: 8, engine.GaugeWaitingCapacity: 8, engine.GaugeWaitingDeferred: 0,
-				engine.GaugeKVUsage: 0.01564027370478982, engine.GaugeAsleep: 0,
-			},
-			kvMax: stat.Some(0.01564027370478982),
-			counters: map[engine.Counter]float64{
-				engine.CounterPromptTokens: 2800, engine.CounterPromptTokensCached: 512, engine.CounterPromptTokensComputed: 2288,
-				engine.CounterPromptTokensExternal: 0, engine.CounterGenerationTokens: 829, engine.CounterRequestErrors: 0, engine.CounterRequestSuccess: 6,
-				engine.CounterPreemptions: 0, engine.CounterPrefixQueries: 2800, engine.CounterPrefixHits: 512,
-				engine.CounterExternalQueries: 0, engine.CounterExternalHits: 0, engine.CounterAdmissionRejections: 0,
-				engine.CounterHTTP2xx: 6, engine.CounterHTTP4xx: 0, engine.CounterHTTP5xx: 0, engine.CounterProcessCPUSeconds: 7.4,
-			},
-			hists: map[engine.Hist]brief{
-				engine.HistTTFT:             {"vllm:time_to_first_token_seconds", 23, 2560, 1.2250099182128906, 10},
-				engine.HistITL:              {"vllm:inter_token_latency_seconds", 20, 80, 12.439231649999783, 819},
-				engine.HistTPOT:             {"vllm:request_time_per_output_token_seconds", 20, 80, 0.10307885625809744, 6},
-				engine.HistE2E:              {"vllm:e2e_request_latency_seconds", 22, 7680, 3.8862361907958984, 6},
-				engine.HistQueue:            {"vllm:request_queue_time_seconds", 22, 7680, 0.2081040939997365, 6},
-				engine.HistPrefill:          {"vllm:request_prefill_time_seconds", 22, 7680, 0.3270980479996979, 6},
-				engine.HistDecode:           {"vllm:request_decode_time_seconds", 22, 7680, 3.1954445440010204, 6},
-				engine.HistInference:        {"vllm:request_inference_time_seconds", 22, 7680, 3.5225425920007183, 6},
-				engine.HistPromptTokens:     {"vllm:request_prompt_tokens", 12, 2000, 1680, 6},
-				engine.HistGenerationTokens: {"vllm:request_generation_tokens", 12, 2000, 192, 6},
-				engine.HistIterationTokens:  {"vllm:iteration_tokens_total", 14, 16384, 3117, 242},
-			},
-			start: stat.Some(1.79522351493e+09), created: stat.Some(1.7952236157866588e+09),
-		}},
-		{"V0 0.6.6", ours(t, "v0-0.6.6.txt"), values{
-			model: "old/model",
-			gauges: map[engine.Gauge]float64{
-				engine.GaugeRunning: 7, engine.GaugeWaiting: 3, engine.GaugeSwapped: 2, engine.GaugeKVUsage: 0.93, engine.GaugeCPUKVUsage: 0.25,
-			},
-			kvMax: stat.Some(0.93),
-			counters: map[engine.Counter]float64{
-				engine.CounterPromptTokens: 5000, engine.CounterGenerationTokens: 2500, engine.CounterRequestSuccess: 25, engine.CounterPreemptions: 12,
-			},
-			hists: map[engine.Hist]brief{
-				engine.HistTTFT:  {"vllm:time_to_first_token_seconds", 3, 1, 3.5, 27},
-				engine.HistITL:   {"vllm:time_per_output_token_seconds", 2, 0.05, 90, 2473},
-				engine.HistTPOT:  {"vllm:time_per_output_token_seconds", 2, 0.05, 90, 2473},
-				engine.HistQueue: {"vllm:time_in_queue_requests", 2, 1, 1.25, 25},
-			},
-		}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			tt.want.check(t, read(t, tt.body))
-		})
-	}
-}
-
 // TestPagesOfEveryAge reads in short what the pages of the releases between hold: how many readings, and those that differ in kind.
 func TestPagesOfEveryAge(t *testing.T) {
 	type short struct {
@@ -91,6 +31,8 @@ func TestPagesOfEveryAge(t *testing.T) {
 		name string
 		want short
 	}{
+		{loadedPage, short{6, 17, 11, some(4), some(0.01564027370478982), some(0.01564027370478982), some(829), some(1.7952236157866588e+09), inter, each}},
+		{"v0-0.6.6.txt", short{5, 4, 4, some(7), some(0.93), some(0.93), some(2500), none, old, old}},
 		{"vllm-0.32.0-cpu-dp2.txt.gz", short{6, 17, 11, some(8), some(0.011730205278592365), some(0.011730205278592365), some(846), some(1.795223775857037e+09), inter, each}},
 		{"v1-0.9.2-multiprocess.txt", short{3, 3, 2, some(28), some(0.4), some(0.6), some(200), none, old, old}},
 		{"v1-0.11-both-names.txt", short{2, 0, 2, some(5), some(0.4), some(0.4), none, none, inter, each}},

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -214,21 +213,6 @@ func TestADayLeavesNothingBehind(t *testing.T) {
 		cancel()
 		synctest.Wait()
 	})
-}
-
-// BenchmarkScrape answers Prometheus for 100 servers.
-func BenchmarkScrape(b *testing.B) {
-	e := New("1.2.3")
-	d := replayed(b, "slots4-cpu.gz")
-	for i := range 100 {
-		e.servers = append(e.servers, fleet.Server{Name: fmt.Sprintf("gpu-%d:8000", i), Diagnosis: d})
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		w := httptest.NewRecorder()
-		e.page(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-		b.ReportMetric(float64(w.Body.Len()), "B/page")
-	}
 }
 
 // must ends a test that got an error.

@@ -2,7 +2,6 @@ package vllmsim
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -30,14 +29,14 @@ func (f *incarnation) fault(w http.ResponseWriter, r *http.Request) *refusal {
 	_ = json.Unmarshal(body.members["fault"], &text) // "" is no fault
 	fault, err := settings.ParseFault(text)
 	if err != nil {
-		return badRequest("fault", fmt.Sprintf("fault: %q: %v", text, err))
+		return badRequest("fault", "fault: %q: %v", text, err)
 	}
 	var cannot error
 	if !f.reached(r.Context(), func(now time.Duration) { cannot = f.m.Inject(now, fault) }) {
 		return nil
 	}
 	if cannot != nil {
-		return badRequest("fault", cannot.Error())
+		return badRequest("fault", "%v", cannot)
 	}
 	return writeJSON(w, map[string]string{"injected": text})
 }

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/core"
-	"github.com/rooftop-dev/rooftop/cmd/internal/sim/vllmsim/settings"
 )
 
 // Call is a request at the front end.
@@ -128,8 +127,7 @@ func (v *Server) Submit(now time.Duration, c Call, sink Sink) (core.ID, error) {
 
 // check resolves the parameters of a request and returns vLLM's refusal, nil if there is none. Texts
 // and order are those of vLLM 0.32 (entrypoints/openai/models/serving.py,
-// renderers/params.py, sampling_params.py, v1/engine/input_processor.py), and of 0.11's
-// entrypoints/openai/serving_engine.py before 0.20.
+// renderers/params.py, sampling_params.py, v1/engine/input_processor.py).
 func (v *Server) check(q *request) *Refusal {
 	s, c := v.settings, &q.call
 	adapter := ""
@@ -144,40 +142,25 @@ func (v *Server) check(q *request) *Refusal {
 	prompt, model := len(q.prompt), s.MaxModelLen
 	switch {
 	case c.MaxTokens < 0:
-		return bad("max_tokens", "max_tokens must be at least 1, got %d.", c.MaxTokens)
+		return badRequest("max_tokens", "max_tokens must be at least 1, got %d.", c.MaxTokens)
 	case c.MinTokens < 0:
-		return bad("", "min_tokens must be greater than or equal to 0, got %d.", c.MinTokens)
+		return badRequest("", "min_tokens must be greater than or equal to 0, got %d.", c.MinTokens)
 	case c.MaxTokens > 0 && c.MinTokens > c.MaxTokens:
-		return bad("", "min_tokens must be less than or equal to max_tokens=%d, got %d.", c.MaxTokens, c.MinTokens)
+		return badRequest("", "min_tokens must be less than or equal to max_tokens=%d, got %d.", c.MaxTokens, c.MinTokens)
 	case prompt == 0:
-		return bad("", "The decoder prompt cannot be empty")
-	}
-	if settings.Minor(s.Release) < 20 {
-		switch {
-		case prompt >= model:
-			return bad("", "This model's maximum context length is %d tokens. However, your request has %d input tokens. Please reduce the length of the input messages.", model, prompt)
-		case prompt+c.MaxTokens > model:
-			return bad("max_tokens", "'max_tokens' or 'max_completion_tokens' is too large: %d. This model's maximum context length is %d tokens and your request has %d input tokens (%d > %d - %d).",
-				c.MaxTokens, model, prompt, c.MaxTokens, model, prompt)
-		}
-	}
-	switch {
+		return badRequest("", "The decoder prompt cannot be empty")
 	case c.MaxTokens > model:
-		return bad("max_tokens", "max_tokens=%d cannot be greater than max_model_len=%d. Please request fewer output tokens.", c.MaxTokens, model)
+		return badRequest("max_tokens", "max_tokens=%d cannot be greater than max_model_len=%d. Please request fewer output tokens.", c.MaxTokens, model)
 	case prompt > model:
-		return bad("input_tokens", "This model's maximum context length is %d tokens. However, your prompt contains %d input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt.", model, prompt)
+		return badRequest("input_tokens", "This model's maximum context length is %d tokens. However, your prompt contains %d input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt.", model, prompt)
 	case prompt == model:
-		return bad("", "The decoder prompt (length %d) plus the number of requested output tokens (at least 1) is longer than the maximum model length of %d. Make sure that `max_model_len` is no smaller than the number of text tokens (prompt + requested output tokens).", prompt, model)
+		return badRequest("", "The decoder prompt (length %d) plus the number of requested output tokens (at least 1) is longer than the maximum model length of %d. Make sure that `max_model_len` is no smaller than the number of text tokens (prompt + requested output tokens).", prompt, model)
 	}
 	q.max = model - prompt
 	if c.MaxTokens > 0 {
 		q.max = min(q.max, c.MaxTokens)
 	}
 	return nil
-}
-
-func bad(param, format string, args ...any) *Refusal {
-	return &Refusal{Status: 400, Type: "BadRequestError", Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
 // Cancel records that the client of a request went away. Its sink is no longer called, and the

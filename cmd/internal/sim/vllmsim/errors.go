@@ -13,14 +13,14 @@ import (
 type refusal = Refusal
 
 // badRequest returns the refusal of an invalid request.
-func badRequest(param, message string) *refusal {
-	return &refusal{Status: http.StatusBadRequest, Type: "BadRequestError", Param: param, Message: message}
+func badRequest(param, format string, args ...any) *refusal {
+	return &refusal{Status: http.StatusBadRequest, Type: "BadRequestError", Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
 // unsupported returns the refusal of a feature that vLLM has and the simulator does not: it is never
 // approximated.
 func unsupported(param, why string) *refusal {
-	return badRequest(param, "simulated server: "+param+" is not simulated: "+why)
+	return badRequest(param, "simulated server: %s is not simulated: %s", param, why)
 }
 
 func noModel(name, valid string) *refusal {

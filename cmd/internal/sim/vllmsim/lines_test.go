@@ -116,3 +116,10 @@ func byKind(lines []string) []string {
 	slices.SortStableFunc(families, func(a, b []string) int { return strings.Compare(kind(a), kind(b)) })
 	return slices.Concat(families...)
 }
+
+func TestLabelsAreEscaped(t *testing.T) {
+	body := write(vllmsim.NewBook(tiny(func(s *settings.Settings) { s.Served = []string{"a\"b\\c\nd"} }), vllmsim.Cache{}, start))
+	if want := `model_name="a\"b\\c\nd"`; !strings.Contains(body, want) {
+		t.Errorf("the page lacks %s", want)
+	}
+}

@@ -149,7 +149,7 @@ func (b *requestBody) check(interval int) *refusal {
 		if n != nil && *n > 1 {
 			return unsupported(name, "one sequence is generated for a prompt")
 		} else if n != nil && *n < 1 {
-			return badRequest(name, fmt.Sprintf("%s must be at least 1, got %d.", name, *n))
+			return badRequest(name, "%s must be at least 1, got %d.", name, *n)
 		}
 	}
 	choice := string(bytes.TrimSpace(b.members["tool_choice"]))
@@ -188,7 +188,7 @@ func (b *requestBody) call(limit int, path string) (Call, *refusal) {
 			continue
 		}
 		if limit = *given; limit < 1 {
-			return Call{}, badRequest("max_tokens", fmt.Sprintf("max_tokens must be at least 1, got %d.", limit))
+			return Call{}, badRequest("max_tokens", "max_tokens must be at least 1, got %d.", limit)
 		}
 	}
 	return Call{

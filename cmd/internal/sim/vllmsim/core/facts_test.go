@@ -109,46 +109,6 @@ func eachGeneration(t *testing.T, test func(t *testing.T, c Config)) {
 	}
 }
 
-// Fact 8: the last is preempted, goes to the front of the queue, and none is
-// admitted in that step (fact 9). Fact 10: it computes its output again, too.
-func TestPreemptionOfTheLast(t *testing.T) {
-	eachGeneration(t, func(t *testing.T, c Config) {
-		c.NumBlocks, c.PrefixCaching, c.MaxNumSeqs = 7, false, 2
-		b := newBench(t, c)
-		b.add(1, words(1, 8), 9)
-		b.add(2, words(2, 7), 9)
-		b.add(3, words(3, 1), 2) // has neither a slot nor a place in front
-		b.wantRows([2]int{1, 8}, [2]int{2, 7})
-		for range 4 {
-			b.wantRows([2]int{1, 1}, [2]int{2, 1})
-		}
-		// Request 1 needs a fourth block and all six are held.
-		batch := b.begin()
-		if d := cmp.Diff([]ID{2}, batch.Preempted); d != "" || len(batch.Work) != 1 {
-			t.Fatalf("preempted %v, work %v", batch.Preempted, batch.Work)
-		}
-		r := b.complete()
-		if r.Preemptions != 1 || r.WaitingCapacity != 2 || r.Running != 1 {
-			t.Errorf("%d preemptions, %d waiting, %d running", r.Preemptions, r.WaitingCapacity, r.Running)
-		}
-		if b.e.waiting.first().req.ID != 2 {
-			t.Errorf("request %d is at the front, want the preempted one", b.e.waiting.first().req.ID)
-		}
-		first := b.e.byID[2].history.FirstToken
-		steps, out := b.drain()
-		var again Output
-		for _, o := range out {
-			if o.ID == 2 && o.History.OutputTokens == 6 {
-				again = o
-			}
-		}
-		// Its sixth token came after request 1 had ended and freed its blocks.
-		if again.Gap < 4*time.Millisecond || again.History.Preemptions != 1 || again.History.FirstToken != first {
-			t.Errorf("after %d steps: gap %v, history %+v", steps, again.Gap, again.History)
-		}
-	})
-}
-
 // Fact 16.
 func TestLoRASlots(t *testing.T) {
 	for g, deferred := range map[Generation]int{New: 1, Old: 0} {

@@ -66,14 +66,3 @@ func TestParseRefuses(t *testing.T) {
 		})
 	}
 }
-
-func FuzzParseDevice(f *testing.F) {
-	f.Add([]byte(whole))
-	f.Add([]byte("constants: {<<: {a: 1}}"))
-	f.Add([]byte("gpu: &a {name: *a}"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := ParseDevice(data, "d.yaml"); err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("more than a line: %q", err)
-		}
-	})
-}

@@ -130,26 +130,6 @@ func TestTypos(t *testing.T) {
 	}
 }
 
-func TestExpectHolds(t *testing.T) {
-	for text, tt := range map[string]struct {
-		before, after float64
-		want          bool
-	}{
-		"a >= 1.5x": {100, 150, true},
-		"a > 1.5x":  {100, 150, false},
-		"a <= 0.1":  {100, 0.1, true},
-		"a < 0.5x":  {100, 60, false},
-	} {
-		var e Expect
-		if err := e.UnmarshalText([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if got := e.Holds(tt.before, tt.after); got != tt.want || e.String() != text {
-			t.Errorf("%s of %v and %v, written %s: got %v", text, tt.before, tt.after, e, got)
-		}
-	}
-}
-
 func FuzzParseScenario(f *testing.F) {
 	f.Add([]byte(valid))
 	f.Add([]byte("case: S1\non: [{pair: a}]"))

@@ -137,13 +137,10 @@ func ParseFault(text string) (Fault, error) {
 		return Fault{}, bad
 	}
 	switch takes {
-	case "factor":
-		if f.Factor, err = strconv.ParseFloat(by, 64); err != nil || !(f.Factor > 0 && f.Factor <= 1000) {
-			return Fault{}, errors.New("a factor above 0, at most 1000, is expected after x")
-		}
-	case "share":
-		if f.Factor, err = strconv.ParseFloat(by, 64); err != nil || !(f.Factor > 0 && f.Factor <= 1) {
-			return Fault{}, errors.New("a share above 0, at most 1, is expected after x")
+	case "factor", "share":
+		most := map[string]float64{"factor": 1000, "share": 1}[takes]
+		if f.Factor, err = strconv.ParseFloat(by, 64); err != nil || !(f.Factor > 0 && f.Factor <= most) {
+			return Fault{}, fmt.Errorf("a %s above 0, at most %v, is expected after x", takes, most)
 		}
 	case "delay":
 		if f.Delay, err = parseSeconds(by); err != nil {
