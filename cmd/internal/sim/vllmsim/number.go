@@ -6,21 +6,14 @@ import (
 	"strconv"
 )
 
-// appendValue appends v as prometheus_client's floatToGoString writes it: Python's shortest form, with an
+// appendValue appends a finite v as prometheus_client's floatToGoString writes it: Python's shortest form, with an
 // exponent from a million on.
 func appendValue(buf []byte, v float64) []byte {
 	if v >= 0 && v < 1e6 && v == math.Trunc(v) && !math.Signbit(v) {
 		buf = strconv.AppendUint(buf, uint64(v), 10)
 		return append(buf, '.', '0')
 	}
-	switch {
-	case math.IsNaN(v):
-		return append(buf, "NaN"...)
-	case math.IsInf(v, 1):
-		return append(buf, "+Inf"...)
-	case math.IsInf(v, -1):
-		return append(buf, "-Inf"...)
-	case v >= 1e6:
+	if v >= 1e6 {
 		// Digits and exponents of two places at least: Go's form is Python's here.
 		return strconv.AppendFloat(buf, v, 'e', -1, 64)
 	}
