@@ -115,26 +115,17 @@ func (v *nowView) expected(r *engine.Recommendation) []tuning.Expectation {
 // expectations returns the predicted effects of the change, one metric per line. Throughput comes
 // first and is kept longest on a small screen.
 func (v *nowView) expectations(w int, r *engine.Recommendation) []frame.Block {
-	u := v.u
-	list := v.expected(r)
-	var blocks []frame.Block
-	var cells [4]int
-	for _, e := range list {
-		for i, text := range [...]string{e.Metric, e.FromTo, e.Change, e.Range} {
-			cells[i] = max(cells[i], cell.Width(u.Spell(text)))
+	blocks := tableRows(v.u, w-frame.FieldCells, page.Tabulate(v.expected(r), []page.Field[tuning.Expectation]{
+		page.Left("", cell.Body, func(e tuning.Expectation) string { return e.Metric }),
+		page.Right("", cell.Body, func(e tuning.Expectation) page.Cell { return page.Cell{Text: e.FromTo} }).Ranked(2),
+		page.Right("", cell.Body, func(e tuning.Expectation) page.Cell { return page.Cell{Text: e.Change, Tone: e.Tone} }),
+		page.Notes("", func(e tuning.Expectation) string { return e.Range }).Ranked(1),
+	}), func(i int) int { return max(40, 82-10*i) })
+	for i, b := range blocks {
+		blocks[i].Draw = func(p cell.Pane) {
+			p.Text(0, 0, cell.Muted, map[bool]string{true: "expect"}[i == 0])
+			b.Draw(p.Sub(frame.FieldCells, 0, p.Width(), 1))
 		}
-	}
-	fits := cells[0]+cells[1]+cells[2]+cells[3]+3 <= w-frame.FieldCells // otherwise the change alone is shown
-	for i, e := range list {
-		body := page.Toned(cell.Body, e.Metric+spaces(cells[0]-cell.Width(e.Metric)))
-		if fits {
-			body = page.Join(body, page.Toned(cell.Body, " "+spaces(cells[1]-cell.Width(u.Spell(e.FromTo)))+e.FromTo))
-		}
-		if e.Change != "" {
-			body = page.Join(body, page.Toned(e.Tone, " "+spaces(cells[2]-cell.Width(u.Spell(e.Change)))+e.Change))
-		}
-		body = page.Join(body, page.Toned(cell.Muted, " "+e.Range))
-		blocks = append(blocks, u.FieldLine(w, max(40, 82-10*i), map[bool]string{true: "expect"}[i == 0], body))
 	}
 	return blocks
 }

@@ -3,7 +3,6 @@ package tui
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
@@ -18,17 +17,7 @@ const evidenceCells = 118
 // evidence returns the view of all rules with their evidence, all facts with their sources, and
 // what could not be read. The filter limits it to matching entries.
 func evidence(s *loop.Snapshot, u *frame.Settings, width int) frame.Content {
-	list := frame.Matching(evidenceSections(s), strings.TrimSpace(u.Filter))
-	if width < frame.ThreeColumns {
-		l := frame.NewListing(u, width, evidenceCells)
-		l.Sections(list)
-		return l
-	}
-	at := slices.IndexFunc(list, func(s page.Section) bool { return s.ID == "facts" })
-	both := frame.Pair{Left: frame.NewListing(u, width/2, evidenceCells), Right: frame.NewListing(u, width-width/2, evidenceCells)}
-	both.Left.Sections(list[:at])
-	both.Right.Sections(list[at:])
-	return both
+	return frame.NewListing(u, width, evidenceCells, u.Matching(evidenceSections(s)), "facts")
 }
 
 // evidenceSections returns the view's sections without the filter.

@@ -59,16 +59,15 @@ func whyNot(s *loop.Snapshot, c loop.Command) string {
 func legend(u *frame.Settings) []frame.Remark {
 	g := u.Glyphs
 	return []frame.Remark{
-		{Token: cell.Title, Text: "Signs"},
-		{Token: cell.OK, Text: " " + g.Good + " fine or better"},
-		{Token: cell.Warn, Text: " " + g.Warn + " needs a look"},
-		{Token: cell.Bad, Text: " " + g.Bad + " broken or worse"},
-		{Token: cell.Body, Text: " " + g.Dash + " not known    (est) an estimate    " + g.Point + " now    " + g.Past + " before"},
-		{Token: cell.Baseline, Text: " before a change"},
-		{Token: cell.Trial, Text: " after it"},
-		{Token: cell.Achievable, Text: " achievable: estimate for this hardware at this load"},
-		{Token: cell.Ideal, Text: " ideal: hardware limit, nothing lost"},
-		{Token: cell.Muted, Text: " rooftop explain NAME: what a finding or figure means, its limits, its remedy"},
+		{Token: cell.OK, Text: g.Good + " fine or better"},
+		{Token: cell.Warn, Text: g.Warn + " needs a look"},
+		{Token: cell.Bad, Text: g.Bad + " broken or worse"},
+		{Token: cell.Body, Text: g.Dash + " not known    (est) an estimate    " + g.Point + " now    " + g.Past + " before"},
+		{Token: cell.Baseline, Text: "before a change"},
+		{Token: cell.Trial, Text: "after it"},
+		{Token: cell.Achievable, Text: "achievable: estimate for this hardware at this load"},
+		{Token: cell.Ideal, Text: "ideal: hardware limit, nothing lost"},
+		{Token: cell.Muted, Text: "rooftop explain NAME: what a finding or figure means, its limits, its remedy"},
 	}
 }
 

@@ -11,74 +11,11 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/frame"
-	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
-// historyView shows the changes, the newest first, above charts of the whole run. The changes scroll; the charts
-// stay in place.
-type historyView struct {
-	s      *loop.Snapshot
-	u      *frame.Settings
-	width  int
-	framed bool
-	lines  *lines.Lines
-}
-
+// history returns the view of the changes, the newest first, above charts of the whole run.
 func history(s *loop.Snapshot, u *frame.Settings, width int) frame.Content {
-	return &historyView{s: s, u: u, width: width}
-}
-
-// Lines returns the number of lines of the charts and of all changes.
-func (v *historyView) Lines(h int) int {
-	if framed := v.width >= frame.TwoColumns && h >= frame.FrameLines; v.lines == nil || framed != v.framed {
-		v.framed = framed
-		w := max(0, v.width-2)
-		if framed {
-			w = frame.Inner(v.width, true)
-		}
-		v.lines = v.u.Lines(historySections(v.s, v.u), w)
-	}
-	room, _ := v.rooms(h)
-	return h - room + v.lines.Height()
-}
-
-// edges returns the number of lines of the frame around a panel.
-func (v *historyView) edges() int {
-	if v.framed {
-		return 2
-	}
-	return 0
-}
-
-// rooms divides h lines between the changes and the charts. The frames are not included.
-func (v *historyView) rooms(h int) (list, charts int) {
-	edges := v.edges()
-	list = h - edges
-	if charts = chartLines(v.s, list, v.lines.Height()+edges/2); charts > 0 {
-		list = min(list-edges-charts, v.lines.Height()+1-edges/2)
-	}
-	return list, charts
-}
-
-// Draw draws the changes from line first on, and the charts.
-func (v *historyView) Draw(p cell.Pane, first int) {
-	h := p.Height()
-	v.Lines(h)
-	room, charts := v.rooms(h)
-	if !v.framed {
-		p = p.Sub(1, 0, p.Width()-2, h)
-	}
-	list, times := p.Sub(0, 0, p.Width(), room+v.edges()), p.Sub(0, room+v.edges(), p.Width(), charts+v.edges())
-	if v.framed {
-		list = v.u.Frame(list, &frame.Panel{Title: "Changes"})
-	}
-	v.u.Text(list, 0, v.lines.From(max(0, min(first, v.lines.Height()-room)), room))
-	if charts > 0 {
-		if v.framed {
-			times = v.u.Frame(times, &frame.Panel{Title: "Over time"})
-		}
-		drawTimes(times, v.s, v.u, measuresOf(v.s))
-	}
+	return withTimes(frame.NewListing(u, width, width, historySections(s, u), ""), s, u, 2, measuresOf(s))
 }
 
 // Heights of the time charts: labels and axis, the minimum of the first quantity, and the height at
@@ -89,17 +26,17 @@ const (
 	goodStrip  = 3
 )
 
-// chartLines returns how many of h lines the charts get: what the list leaves, but at least half of
-// h, unless that is too small to show anything.
-func chartLines(s *loop.Snapshot, h, list int) int {
-	if len(s.Points) == 0 || h < timeFrame+leastStrip+3 {
-		return 0
+// withTimes adds charts of quantities over time below a listing, if there are any. They get at least a share of the
+// height: 2 is a half.
+func withTimes(l *frame.Listing, s *loop.Snapshot, u *frame.Settings, share int, all []timeMeasure) frame.Content {
+	if len(s.Points) == 0 || len(all) == 0 {
+		return l
 	}
 	most := timeFrame
-	for _, m := range measuresOf(s) {
+	for _, m := range all {
 		most += m.most
 	}
-	return min(max(h-list-1, h/2), most)
+	return l.Below(frame.Charts{Least: timeFrame + leastStrip, Most: most, Share: share, Draw: func(p cell.Pane) { drawTimes(p, s, u, all) }})
 }
 
 // drawTimes draws as many quantities over time as fit.

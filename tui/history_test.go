@@ -10,7 +10,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
@@ -142,32 +141,5 @@ func TestChartsDoNotWobble(t *testing.T) {
 			t.Fatalf("after %d windows\n%s\n%s", n, string(before), string(now))
 		}
 		before, step = now, line.span.Step
-	}
-}
-
-func TestRecent(t *testing.T) {
-	window := func(seconds, v float64) loop.Point {
-		return loop.Point{T: time.Duration(seconds * 1e9), Tokens: stat.Some(v)}
-	}
-	tokens := func(p *loop.Point) stat.Opt { return p.Tokens }
-	for _, c := range []struct {
-		name   string
-		points []loop.Point
-		now    float64
-		want   []stat.Opt
-	}{
-		{"nothing yet", nil, 4, nil},
-		{"fewer than asked for", []loop.Point{window(2, 1), window(4, 2)}, 4, []stat.Opt{{}, {}, some(1), some(2)}},
-		{"the latest", []loop.Point{window(2, 1), window(4, 2), window(6, 3), window(8, 4), window(10, 5)}, 10, []stat.Opt{some(2), some(3), some(4), some(5)}},
-		{"an outage between", []loop.Point{window(2, 1), window(4, 2), window(6, 3), window(10, 5)}, 10, []stat.Opt{some(2), some(3), {}, some(5)}},
-		{"an outage now", []loop.Point{window(2, 1), window(4, 2), window(6, 3), window(8, 4)}, 14, []stat.Opt{some(4), {}, {}, {}}},
-		{"windows a little longer", []loop.Point{window(2.02, 1), window(4.05, 2), window(6.07, 3), window(8.1, 4)}, 8.2, []stat.Opt{some(1), some(2), some(3), some(4)}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := &loop.Snapshot{Points: c.points, Now: time.Duration(c.now * 1e9)}
-			if diff := cmp.Diff(c.want, recent(s, 4, tokens)); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
-		})
 	}
 }

@@ -143,7 +143,7 @@ func TestRanksAndFailures(t *testing.T) {
 	d := *s.Live
 	d.Measured = slices.Insert(slices.Clone(d.Measured), 0, engine.NamedQuantity{Name: "http_5xx_per_s", Quantity: engine.Quantity{Value: stat.Some(0.4), Unit: "req/s"}})
 	s.Live = &d
-	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 56}} {
+	for _, size := range [][2]int{{80, 44}, {120, 40}, {200, 56}} {
 		got := words(drawn(machine, s, plainLook(), size[0], size[1]))
 		for _, want := range []string{"2 data-parallel ranks", "0 12 18 50 % 100 %", "1 0 0 0"} {
 			if !strings.Contains(got, want) {

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -62,10 +63,31 @@ func (f *movingFeed) finish() {
 	f.end = &loop.Finished{Reason: "done"}
 }
 
+// output keeps what a program writes.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *output) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(p)
+}
+
+// Take returns the output since the last call.
+func (t *output) Take() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.b.String()
+	t.b.Reset()
+	return s
+}
+
 // started is a program in a synctest bubble, 80 by 24.
 type started struct {
 	p        *tea.Program
-	out      screentest.Output
+	out      output
 	controls fakeControls
 	err      chan error
 }

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -30,9 +29,7 @@ func rooflineOf(s *loop.Snapshot, u *frame.Settings, width int) frame.Content {
 	case doing != "":
 		text += " " + tuning.Sentence(doing)
 	}
-	l := frame.NewListing(u, width, width)
-	l.Prose(page.Toned(cell.Muted, text))
-	return l
+	return frame.NewListing(u, width, width, []page.Section{{Nodes: []page.Node{page.Paragraph(page.Toned(page.Muted, text))}}}, "")
 }
 
 // roofView holds what a roofline is drawn from.
@@ -46,12 +43,10 @@ type roofView struct {
 	listed bool
 }
 
-// operatingPoint is a measured point: a configuration at its load.
+// operatingPoint is a point with its meaning.
 type operatingPoint struct {
-	running, tokens float64
-	label           string // iteration number; "" for the latest
-	role            pointRole
-	iteration       *loop.Iteration // of a previous point; nil for the first baseline
+	tuning.OperatingPoint
+	role pointRole
 }
 
 // pointRole is the meaning of a point in the plot.
@@ -85,21 +80,12 @@ func newRoofView(s *loop.Snapshot, u *frame.Settings) *roofView {
 			break // show why the current configuration has no curve
 		}
 	}
-	r.past()
+	for _, o := range (tuning.Run{Snapshot: s}).OperatingPoints() {
+		r.at = append(r.at, operatingPoint{o, roleBefore})
+	}
 	r.present()
 	r.target()
 	return r
-}
-
-// past adds the measured point of each iteration. Point 0 is the first baseline.
-func (r *roofView) past() {
-	for i := range r.s.Iterations {
-		it := &r.s.Iterations[i]
-		if i == 0 {
-			r.measured(it.Before, operatingPoint{label: "0"})
-		}
-		r.measured(it.After, operatingPoint{label: fmt.Sprint(it.N), iteration: it})
-	}
 }
 
 func (r *roofView) present() {
@@ -107,7 +93,9 @@ func (r *roofView) present() {
 	if outdated(r.s) || r.s.Phase == loop.PhaseAttach || noLoad(r.s) {
 		is = roleLast
 	}
-	r.measured(r.latest(), operatingPoint{role: is})
+	if o, ok := tuning.OperatingPointOf(r.latest(), "", nil); ok {
+		r.at = append(r.at, operatingPoint{o, is})
+	}
 }
 
 // latest returns the live diagnosis or, if it has no load or only the rest of one that ended and no change is on trial,
@@ -117,18 +105,6 @@ func (r *roofView) latest() *engine.Diagnosis {
 		return r.s.Baseline
 	}
 	return r.s.Live
-}
-
-// measured adds the point measured by d, if it has finite values.
-func (r *roofView) measured(d *engine.Diagnosis, o operatingPoint) {
-	if d == nil {
-		return
-	}
-	running, tokens := d.Quantity("running_mean").Value, d.Quantity("generation_tokens_per_s").Value
-	if sum := running.Plus(tokens); running.OK && tokens.OK && !math.IsNaN(sum.V) && !math.IsInf(sum.V, 0) {
-		o.running, o.tokens = running.V, tokens.V
-		r.at = append(r.at, o)
-	}
 }
 
 // target adds the point that the recommendation is predicted to reach from the point of the diagnosis that it
@@ -155,7 +131,7 @@ func (r *roofView) target() {
 	faster, longer := factor("generation_tokens_per_s"), factor("itl_mean_s")
 	tokens, running := from.Quantity("generation_tokens_per_s").Value.Times(faster.V), from.Quantity("running_mean").Value.Times(faster.V*longer.V)
 	if at := tokens.Plus(running).Finite(); faster.OK && longer.OK && tokens.OK && running.OK && at.OK {
-		r.at = append(r.at, operatingPoint{running: running.V, tokens: tokens.V, role: roleAdvised})
+		r.at = append(r.at, operatingPoint{tuning.OperatingPoint{Running: running.V, Tokens: tokens.V}, roleAdvised})
 	}
 }
 

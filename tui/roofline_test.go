@@ -10,7 +10,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
@@ -20,7 +19,7 @@ func TestRooflineTells(t *testing.T) {
 		w, h         int
 		want, absent []string
 	}{
-		{"waiting", 160, 40, []string{"--max-num-seqs 8 → 16: kept", "--max-num-batched-tokens unset → 8192: no gain", "the first baseline"}, nil},
+		{"waiting", 160, 40, []string{"--max-num-seqs 8 → 16: kept", "unset → 8192: no gain", "the first baseline"}, nil},
 		{"measuring", 80, 21, []string{"◆ now"}, []string{"advised"}},
 		{"down", 80, 21, []string{"◆ last"}, []string{"◆ now"}},
 		{"worse", 100, 35, []string{"--max-num-seqs 16 → 4: open"}, nil},
@@ -67,11 +66,11 @@ func TestAdvisedPoint(t *testing.T) {
 			t.Fatalf("%s: there is none", name)
 		}
 		was := s.Baseline.Quantity("generation_tokens_per_s").Value.V
-		if want := was * (1 + s.Advice.Predicted[0].Mid.V); math.Abs(r.at[i].tokens-want) > 1e-9*want {
-			t.Errorf("%s: advised %v tok/s, want %v", name, r.at[i].tokens, want)
+		if want := was * (1 + s.Advice.Predicted[0].Mid.V); math.Abs(r.at[i].Tokens-want) > 1e-9*want {
+			t.Errorf("%s: advised %v tok/s, want %v", name, r.at[i].Tokens, want)
 		}
-		if want := s.Baseline.Quantity("running_mean").Value.V * 40 / 16; math.Abs(r.at[i].running-want) > 1e-9*want {
-			t.Errorf("%s: advised at %v running, want %v", name, r.at[i].running, want)
+		if want := s.Baseline.Quantity("running_mean").Value.V * 40 / 16; math.Abs(r.at[i].Running-want) > 1e-9*want {
+			t.Errorf("%s: advised at %v running, want %v", name, r.at[i].Running, want)
 		}
 	}
 }
@@ -83,7 +82,7 @@ func TestAdvisedPointOnANewCurve(t *testing.T) {
 	advice.Finding, advice.Flag, advice.From, advice.To = engine.KVPressure, "--kv-cache-dtype", "bf16", "fp8"
 	s.Advice = &advice
 	for _, row := range newRoofView(&s, plainLook()).rows() {
-		if want := strings.Contains(row.name, "advised"); (row.text == "on a new curve (est)") != want {
+		if want := strings.Contains(row.name, "advised"); (row.text == "(new curve)") != want {
 			t.Errorf("%s: %q", row.name, row.text)
 		}
 	}
@@ -130,26 +129,6 @@ func TestAdvisedPointOnlyWhereTheCurveStays(t *testing.T) {
 	}
 }
 
-func TestBetweenPointsOfACurve(t *testing.T) {
-	r := &roofView{curve: &engine.Curve{Points: []engine.CurvePoint{
-		{Running: 1, Expected: 10, Ideal: some(20)}, {Running: 3, Expected: 30}, {Running: 5, Expected: 40, Ideal: some(60)},
-	}}}
-	for _, c := range []struct {
-		running  float64
-		expected stat.Opt
-		ideal    stat.Opt
-	}{
-		{1, some(10), some(20)}, {2, some(20), stat.None}, {3, some(30), stat.None}, {4, some(35), stat.None}, {5, some(40), some(60)}, {0.5, stat.None, stat.None}, {6, stat.None, stat.None},
-	} {
-		if got := r.expected(c.running); got != c.expected {
-			t.Errorf("%v running: expected %v, want %v", c.running, got, c.expected)
-		}
-		if got := r.on(c.running, idealOf); got != c.ideal {
-			t.Errorf("%v running: ideal %v, want %v", c.running, got, c.ideal)
-		}
-	}
-}
-
 // All measurements are on the plot, wherever the curve ends, and the ends of the axes do not change
 // with every window.
 func TestAxesHoldWhatWasMeasured(t *testing.T) {
@@ -167,7 +146,7 @@ func TestAxesHoldWhatWasMeasured(t *testing.T) {
 		var pl lines.Plot
 		r.axes(&pl, 20)
 		for _, o := range r.at {
-			if o.running < pl.X.Lo || o.running > pl.X.Hi || o.tokens < pl.Y.Lo || o.tokens > pl.Y.Hi {
+			if o.Running < pl.X.Lo || o.Running > pl.X.Hi || o.Tokens < pl.Y.Lo || o.Tokens > pl.Y.Hi {
 				t.Errorf("%s: %+v is outside of %v..%v, %v..%v", f.name, o, pl.X.Lo, pl.X.Hi, pl.Y.Lo, pl.Y.Hi)
 			}
 		}

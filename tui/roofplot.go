@@ -24,7 +24,7 @@ func (r *roofView) plot(p cell.Pane) {
 	r.cloud(&pl)
 	g := r.u.Glyphs
 	for _, o := range r.at {
-		pt := lines.Point{XY: lines.XY{X: o.running, Y: o.tokens}, Label: o.label}
+		pt := lines.Point{XY: lines.XY{X: o.Running, Y: o.Tokens}, Label: o.Label}
 		pt.Sign, pt.Name, pt.Token = o.role.look(g)
 		if r.listed && o.role != roleBefore {
 			pt.Name = ""
@@ -70,7 +70,7 @@ func (e *roofExtent) see(running, tokens float64) {
 func (r *roofView) extent() roofExtent {
 	e := roofExtent{least: math.Inf(1), low: math.Inf(1)}
 	for _, o := range r.at {
-		e.see(o.running, o.tokens)
+		e.see(o.Running, o.Tokens)
 	}
 	if r.curve == nil {
 		for i := range r.s.Points {

@@ -1,7 +1,9 @@
 package tui
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -30,12 +32,12 @@ func (r *roofView) rows() []roofRow {
 			continue
 		}
 		sign, name, t := o.role.look(r.u.Glyphs)
-		row := roofRow{name: sign + " " + name, running: stat.Some(o.running), tokens: stat.Some(o.tokens), token: t, est: o.role == roleAdvised}
+		row := roofRow{name: sign + " " + name, running: stat.Some(o.Running), tokens: stat.Some(o.Tokens), token: t, est: o.role == roleAdvised}
 		switch {
 		case r.curve != nil && o.role == roleAdvised:
-			row.reach, row.ideal, row.upper = r.on(o.running, achievableOf), r.on(o.running, idealOf), r.on(o.running, upperOf)
+			row.reach, row.ideal, row.upper = r.on(o.Running, achievableOf), r.on(o.Running, idealOf), r.on(o.Running, upperOf)
 			if reshapes(r.s.Advice) {
-				row.text, row.est = "on a new curve (est)", false
+				row.text, row.est = "(new curve)", false
 			}
 			then = append(then, row)
 			continue
@@ -59,7 +61,7 @@ func (r *roofView) rows() []roofRow {
 	list = append(list, then...)
 	at("full KV pool", r.curve.Pool)
 	if last := r.curve.Points[len(r.curve.Points)-1].Running; r.curve.Pool.OK && r.curve.Pool.V > last {
-		list[len(list)-1].text, list[len(list)-1].est = "beyond the curve", false
+		list[len(list)-1].text, list[len(list)-1].est = "(beyond)", false
 	}
 	if o := r.d.Ceiling.Physical; o != nil && o.BestTokensPerS.OK && math.Round(o.BestBatch.V) != r.curve.Slots.V {
 		at("server's best", o.BestBatch)
@@ -93,9 +95,9 @@ func (r *roofView) pastRows() []roofRow {
 			continue
 		}
 		sign, _, t := o.role.look(r.u.Glyphs)
-		row := roofRow{name: sign + " " + o.label, running: stat.Some(o.running), tokens: stat.Some(o.tokens), token: t, text: "the first baseline"}
-		if o.iteration != nil {
-			row.text = tuning.IterationChange(o.iteration) + ": " + endName(o.iteration)
+		row := roofRow{name: sign + " " + o.Label, running: stat.Some(o.Running), tokens: stat.Some(o.Tokens), token: t, text: "the first baseline"}
+		if o.Iteration != nil {
+			row.text = tuning.IterationChange(o.Iteration) + ": " + endName(o.Iteration)
 		}
 		list = append(list, row)
 	}
@@ -108,44 +110,34 @@ func (r *roofView) table(p cell.Pane) {
 	if p.Height() < 2 {
 		return
 	}
-	columns := [...]int{21, 29, 40, 46} // right edges
-	if p.Width() >= 70 {
-		columns = [...]int{24, 35, 51, 62}
+	share := func(head string, tone page.Tone, of func(row roofRow) string) page.Field[roofRow] {
+		if p.Width() >= wideTable {
+			head = "of " + head
+		}
+		return page.Right(head, tone, func(row roofRow) page.Cell {
+			if row.text != "" || r.curve == nil {
+				return page.Cell{}
+			}
+			return page.Words(of(row))
+		}).Ranked(1)
 	}
-	for i, name := range [...]string{"running", "tok/s", "achievable", "ideal"} {
-		if i > 1 && r.curve == nil {
-			break
-		}
-		if i > 1 && p.Width() >= 70 {
-			name = "of " + name
-		}
-		p.Right(columns[i], 0, cell.Muted, name)
+	point := []page.Field[roofRow]{
+		{Column: page.Column{Left: true}, Cell: func(row roofRow) page.Cell { return page.Cell{Text: row.name, Tone: row.token} }},
+		page.Right("running", page.Body, func(row roofRow) page.Cell { return page.Amount(row.running, "") }),
+		page.Right("tok/s", page.Strong, func(row roofRow) page.Cell { return page.Ratio(row.tokens) }),
 	}
-	y := 1
-	rows, past := r.rows(), r.pastRows()
-	for i, row := range append(rows, past...) {
-		if y >= p.Height() {
-			break
-		}
-		if i == len(rows) && len(rows)+2*len(past)+2 <= p.Height() {
-			y++
-		}
-		p.Text(0, y, row.token, row.name)
-		p.Right(columns[0], y, cell.Body, figure.Show(row.running, ""))
-		p.Right(columns[1], y, cell.Strong, page.Ratio(row.tokens).Text)
-		switch room := p.Width() - columns[1] - 2; {
-		case row.text != "" && p.Width() < 70 && p.Cells(row.text) > room:
-			y++
-			p.Text(2, y, cell.Muted, p.Cut(row.text, p.Width()-2))
-		case row.text != "":
-			p.Text(columns[1]+2, y, cell.Muted, p.Cut(row.text, room))
-		case r.curve != nil:
-			p.Right(columns[2], y, cell.Achievable, row.share())
-			p.Right(columns[3], y, cell.Ideal, figure.Show(row.tokens.Div(row.ideal), "ratio"))
-		}
-		if row.est {
-			p.Text(columns[3]+1, y, cell.Muted, "(est)")
-		}
-		y++
+	present := page.Tabulate(r.rows(), append(slices.Clip(point),
+		share("achv", cell.Achievable, func(row roofRow) string { return row.share() }),
+		share("ideal", cell.Ideal, func(row roofRow) string { return figure.Show(row.tokens.Div(row.ideal), "ratio") }),
+		page.Notes("", func(row roofRow) string { return cmp.Or(row.text, map[bool]string{true: "(est)"}[row.est]) })))
+	past := page.Tabulate(r.pastRows(), append(slices.Clip(point), page.Notes("", func(row roofRow) string { return row.text })))
+	for i := range past.Columns {
+		past.Columns[i].Head = ""
 	}
+	past.Columns[len(past.Columns)-1].MaxLines = 2
+	all := r.u.Lines([]page.Section{{Nodes: []page.Node{present}}, {Nodes: []page.Node{past}}}, p.Width()+tableIndent)
+	r.u.Text(p, -tableIndent, all.From(0, p.Height()))
 }
+
+// wideTable is the width of a table from which its headings have more words.
+const wideTable = 70

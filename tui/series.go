@@ -70,10 +70,10 @@ func itlBucket(p *loop.Point) stat.Bucket  { return p.ITLBucket }
 // gpuMeasures returns the quantities of the GPUs' charts, with the limits that the GPUs state.
 func gpuMeasures() []timeMeasure {
 	return []timeMeasure{
-		{name: "clock", unit: "MHz", fold: lines.Min, get: func(p *loop.Point) stat.Opt { return p.Clock }, limit: lowest(engine.GPUSMClockMaxMHz), limitName: "max"},
-		{name: "temp", unit: "C", fold: lines.Max, get: func(p *loop.Point) stat.Opt { return p.Temperature }, limit: lowest(engine.GPUTemperatureLimitC), limitName: "limit"},
-		{name: "power", unit: "W", fold: lines.Mean, get: func(p *loop.Point) stat.Opt { return p.Power }, limit: powerLimit, limitName: "limit"},
-		{name: "busy", unit: "ratio", fold: lines.Mean, full: true, get: func(p *loop.Point) stat.Opt { return p.GPU }},
+		{name: "clock", unit: "MHz", fold: lines.Min, most: 7, get: func(p *loop.Point) stat.Opt { return p.Clock }, limit: lowest(engine.GPUSMClockMaxMHz), limitName: "max"},
+		{name: "temp", unit: "C", fold: lines.Max, most: 7, get: func(p *loop.Point) stat.Opt { return p.Temperature }, limit: lowest(engine.GPUTemperatureLimitC), limitName: "limit"},
+		{name: "power", unit: "W", fold: lines.Mean, most: 7, get: func(p *loop.Point) stat.Opt { return p.Power }, limit: powerLimit, limitName: "limit"},
+		{name: "busy", unit: "ratio", fold: lines.Mean, most: 7, full: true, get: func(p *loop.Point) stat.Opt { return p.GPU }},
 	}
 }
 

@@ -10,10 +10,8 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 	"github.com/rooftop-dev/rooftop/tui/frame"
-	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // situation returns the panel of what happens now, in phases that have more to show than
@@ -48,16 +46,15 @@ func (v *nowView) progress(w int, title string) []frame.Block {
 	at := s.Progress
 	var list []frame.Block
 	if at.Total > 0 {
-		text := strings.TrimSpace(frame.Stage{Elapsed: min(at.Elapsed, at.Total), Total: at.Total}.Progress(true))
+		stage := frame.Stage{Elapsed: min(at.Elapsed, at.Total), Total: at.Total, Token: cell.Accent}
+		text := strings.TrimSpace(stage.Progress(true))
 		list = append(list, frame.Block{Lines: 1, Keep: 93, Draw: func(p cell.Pane) {
-			room := p.Width() - cell.Width(text) - 2
-			if room >= 10 {
-				bar := lines.Bar{Value: stat.Some(at.Elapsed.Seconds()), Token: cell.Accent, Top: at.Total.Seconds()}
-				bar.Draw(p.Sub(0, 0, min(room, 60), 1), u.Glyphs)
-				p.Text(min(room, 60)+2, 0, cell.Body, text)
-				return
+			x := 0
+			if room := p.Width() - cell.Width(text) - 2; room >= 10 {
+				x = min(room, 60) + 2
+				stage.Bar(p.Sub(0, 0, x-2, 1), u)
 			}
-			p.Text(0, 0, cell.Body, text)
+			p.Text(x, 0, cell.Body, text)
 		}})
 	}
 	if at.Text != "" && tuning.Sentence(at.Text) != tuning.Sentence(title) {

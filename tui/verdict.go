@@ -162,7 +162,7 @@ func deltas(u *frame.Settings, w int, d *effect.Delta, predicted []engine.Predic
 	text := func(tone page.Tone, right bool, of func(r tuning.DeltaRow) string) page.Field[tuning.DeltaRow] {
 		return page.Field[tuning.DeltaRow]{Column: page.Column{Left: !right, Tone: tone}, Cell: func(r tuning.DeltaRow) page.Cell { return page.Cell{Text: of(r)} }}
 	}
-	all := u.Lines([]page.Section{{Nodes: []page.Node{page.Tabulate(list, []page.Field[tuning.DeltaRow]{
+	return tableRows(u, w, page.Tabulate(list, []page.Field[tuning.DeltaRow]{
 		text(cell.Muted, false, func(r tuning.DeltaRow) string { return r.Label }),
 		text(cell.Body, true, func(r tuning.DeltaRow) string { return r.Before + " →" }),
 		text(cell.Strong, true, func(r tuning.DeltaRow) string { return r.After }),
@@ -178,12 +178,7 @@ func deltas(u *frame.Settings, w int, d *effect.Delta, predicted []engine.Predic
 			}
 			return "predicted " + r.PredictedRange + ": " + r.Outcome.Word()
 		}).Ranked(2),
-	})}}}, w)
-	rows := make([]frame.Block, len(list))
-	for i := range list {
-		rows[i] = frame.Block{Lines: 1, Keep: deltaKeeps[list[i].Name], Draw: func(p cell.Pane) { u.Text(p, 0, all.From(i, 1)) }}
-	}
-	return rows
+	}), func(i int) int { return deltaKeeps[list[i].Name] })
 }
 
 // proof adds the evidence for a verdict, in the order in which users question it: the reason, the

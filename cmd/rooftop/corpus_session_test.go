@@ -19,7 +19,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/tui/screentest"
 )
 
 // transcript records the output of a session for the corpus.
@@ -43,7 +42,7 @@ func (r *transcript) handle(e loop.Event) {
 }
 
 // frame adds the contents of the screen.
-func (r *transcript) frame(title string, g *screentest.Glass) {
+func (r *transcript) frame(title string, g *glass) {
 	fmt.Fprintf(&r.frames, "=== %s\n%s", title, g)
 }
 
@@ -110,7 +109,7 @@ func TestCorpusOfRecordingsOnTheScreen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got string
 			synctest.Test(t, func(t *testing.T) {
-				got = played(t, filepath.Join("..", "..", "testdata", "recordings", c.recording+".gz"), screentest.NewGlass(c.width, c.height), c.ascii)
+				got = played(t, filepath.Join("..", "..", "testdata", "recordings", c.recording+".gz"), newGlass(c.width, c.height), c.ascii)
 			})
 			checkCorpus(t, inCorpus(name), got)
 		})
@@ -118,7 +117,7 @@ func TestCorpusOfRecordingsOnTheScreen(t *testing.T) {
 }
 
 // played returns every view of a recording at its end, and the output after it.
-func played(t *testing.T, path string, g *screentest.Glass, ascii bool) string {
+func played(t *testing.T, path string, g *glass, ascii bool) string {
 	t.Helper()
 	f, err := os.Open(path)
 	must(t, err)
@@ -128,10 +127,10 @@ func played(t *testing.T, path string, g *screentest.Glass, ascii bool) string {
 	player, err := session.NewPlayer(recording, "test")
 	must(t, err)
 	player.Speed(maxSpeed)
-	k := screentest.NewKeys()
+	k := newKeyboard()
 	d := &desk{t: t, glass: g, keys: k, transcript: newTranscript()}
 	w := &cli.World{Env: func(string) (string, bool) { return "", false }, Stdout: &d.stdout, Stderr: &d.stdout}
-	v := &screenView{w: w, out: &cli.Output{Color: "auto", ASCII: ascii}, options: oddRefresh(screentest.Options(g, k)), playback: player}
+	v := &screenView{w: w, out: &cli.Output{Color: "auto", ASCII: ascii}, options: oddRefresh(glassOptions(g, k)), playback: player}
 	end := make(chan error, 1)
 	go func() { end <- (&following{session: player, view: v, stderr: &d.stdout}).run(t.Context()) }()
 	time.Sleep(5 * time.Second)

@@ -23,7 +23,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 	"github.com/rooftop-dev/rooftop/rules"
-	"github.com/rooftop-dev/rooftop/tui/screentest"
 )
 
 // desk is the whole program without sockets and terminal: a simulated server, the session on it,
@@ -32,8 +31,8 @@ type desk struct {
 	t      *testing.T
 	host   *bench.Host
 	live   *session.Live
-	glass  *screentest.Glass
-	keys   *screentest.Keys
+	glass  *glass
+	keys   *keyboard
 	stdout bytes.Buffer // output after the screen is closed
 	end    chan error
 	last   *loop.Snapshot // that the files were written from
@@ -48,10 +47,10 @@ func sit(t *testing.T, width, height int, alter ...func(*loop.Plan)) *desk {
 	found, err := settings.Select(settings.Default)
 	must(t, err)
 	found[0].Startup = 2 * time.Second
-	d := &desk{t: t, host: bench.New(&found[0], 1), glass: screentest.NewGlass(width, height), keys: screentest.NewKeys(), end: make(chan error, 1), transcript: newTranscript()}
+	d := &desk{t: t, host: bench.New(&found[0], 1), glass: newGlass(width, height), keys: newKeyboard(), end: make(chan error, 1), transcript: newTranscript()}
 	env := func(name string) (string, bool) { return "", false }
 	w := &cli.World{Env: env, Stdout: &d.stdout, Stderr: &d.stdout}
-	v := &screenView{w: w, out: &cli.Output{Color: "auto"}, options: oddRefresh(screentest.Options(d.glass, d.keys))}
+	v := &screenView{w: w, out: &cli.Output{Color: "auto"}, options: oddRefresh(glassOptions(d.glass, d.keys))}
 	plan := loop.Plan{
 		Started: time.Now(), Version: "test", Rules: rules.All(), Measure: 20 * time.Second, Watch: "http://127.0.0.1:8000", CanApply: true,
 	}

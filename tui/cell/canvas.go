@@ -250,13 +250,6 @@ func (p Pane) Cells(s string) int { return Width(p.spell(s)) }
 // ellipsis.
 func (p Pane) Cut(s string, w int) string { return Cut(p.spell(s), w, p.spell("…")) }
 
-// Paste copies line y of a canvas into the first line of the pane.
-func (p Pane) Paste(c *Canvas, y int) {
-	if p.Height() > 0 {
-		copy(p.c.row(p.r.Min.Y)[p.r.Min.X:p.r.Max.X], c.row(y))
-	}
-}
-
 // Clear blanks the pane.
 func (p Pane) Clear() { p.Fill(Body, " ") }
 

@@ -71,38 +71,6 @@ func TestHalfOfAWideSignIsGone(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		name, s string
-		w       int
-		want    string
-	}{
-		{"fits", "abc", 3, "abc"},
-		{"cut", "abcdef", 4, "abc…"},
-		{"at a space", "ab cd", 4, "ab…"},
-		{"wide", "模型名称", 4, "模…"},
-		{"nothing", "abc", 0, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := Cut(c.s, c.w, "…"); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
-func TestRenderIsAsWideAsTheSheet(t *testing.T) {
-	s := NewCanvas(7, 2)
-	s.Pane().Text(0, 0, Strong, "模a")
-	s.Pane().Text(5, 1, Bad, "zz")
-	got := s.Render(func(t Token, s string) string { return "\x1b[1m" + s + "\x1b[m" })
-	for l := range strings.SplitSeq(got, "\n") {
-		if ansi.StringWidth(l) != 7 {
-			t.Errorf("%q takes %d cells", l, ansi.StringWidth(l))
-		}
-	}
-}
-
 // FuzzText looks for text that makes a line wider than its canvas, or sends control characters to
 // the terminal.
 func FuzzText(f *testing.F) {

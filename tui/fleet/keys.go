@@ -79,12 +79,11 @@ func guide(v *view) frame.Guide {
 		off = append(off, [2]string{k.Measure.Help().Key, "A reading is in progress."})
 	}
 	return frame.Guide{Groups: k.groups(), Off: off, Legend: []frame.Remark{
-		{Token: cell.Title, Text: "Signs"},
-		{Token: cell.OK, Text: " " + g.Good + " healthy"},
-		{Token: cell.Warn, Text: " " + g.Warn + " something to change, or a server that could not be read"},
-		{Token: cell.Bad, Text: " " + g.Bad + " unhealthy, or a large loss"},
-		{Token: cell.Body, Text: " " + g.Dash + " not known    (est) an estimate"},
-		{Token: cell.Muted, Text: " Unhealthy servers come first, then those that could not be read, then the rest by what a change saves."},
-		{Token: cell.Muted, Text: " saves: the share of the price that the change is predicted to save for the same output."},
+		{Token: cell.OK, Text: g.Good + " healthy"},
+		{Token: cell.Warn, Text: g.Warn + " something to change, or a server that could not be read"},
+		{Token: cell.Bad, Text: g.Bad + " unhealthy, or a large loss"},
+		{Token: cell.Body, Text: g.Dash + " not known    (est) an estimate"},
+		{Token: cell.Muted, Text: "Unhealthy servers come first, then those that could not be read, then the rest by what a change saves."},
+		{Token: cell.Muted, Text: "saves: the share of the price that the change is predicted to save for the same output."},
 	}}
 }

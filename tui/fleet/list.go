@@ -165,14 +165,13 @@ func (v *view) draw(p cell.Pane) frame.Extent {
 
 // server draws the page of the server under the cursor.
 func (v *view) server(p cell.Pane) frame.Extent {
-	l := frame.NewListing(v.u, p.Width(), p.Width())
-	if s := v.selected(); s == nil {
-		l.Prose(page.Toned(page.Muted, "No server is chosen: esc goes back to the list."))
-	} else {
-		l.Title(s.Name, page.Toned(page.Muted, fmt.Sprintf("%d of %s", v.cursor()+1, figure.Counted(len(v.servers), "server"))))
-		l.Sections(frame.Matching(fleet.ServerSections(s), strings.TrimSpace(v.u.Filter)))
+	list := []page.Section{{Nodes: []page.Node{page.Paragraph(page.Toned(page.Muted, "No server is chosen: esc goes back to the list."))}}}
+	if s := v.selected(); s != nil {
+		at := page.Toned(page.Muted, figure.NBSP+fmt.Sprintf(" %d of %s", v.cursor()+1, figure.Counted(len(v.servers), "server")))
+		head := page.Section{ID: "name", Nodes: []page.Node{page.Paragraph(page.Toned(cell.Title, s.Name), at)}}
+		list = append([]page.Section{head}, v.u.Matching(fleet.ServerSections(s))...)
 	}
-	return frame.Scrolled(p, v.u, l)
+	return frame.Scrolled(p, v.u, frame.NewListing(v.u, p.Width(), p.Width(), list, ""))
 }
 
 // placing is where the parts of a list are: lines of findings and the filter above the table, the heading of the

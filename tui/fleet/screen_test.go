@@ -1,14 +1,12 @@
 package fleet
 
 import (
-	"context"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -339,48 +337,4 @@ func TestHostileFleets(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestProgram runs the whole program on virtual time: it shows the list, takes keys, and restores the terminal;
-// a minute without changes but the age costs few frames.
-func TestProgram(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		glass, keys := screentest.NewGlass(120, 30), screentest.NewKeys()
-		f := &feed{l: liveOf(40)}
-		m := New(f, nil, frame.Options{Theme: "dark", Program: screentest.Options(glass, keys)})
-		done := make(chan error)
-		go func() { done <- m.Run(context.Background()) }()
-		wait := func(d time.Duration) {
-			time.Sleep(d)
-			synctest.Wait()
-		}
-		wait(time.Second)
-		if got := glass.String(); !strings.Contains(got, "40 servers") || !strings.Contains(got, f.l.Servers[0].Name) {
-			t.Errorf("the screen shows\n%s", got)
-		}
-		keys.Press("\r")
-		wait(time.Second)
-		if got := glass.String(); !strings.Contains(got, "[3 Server]") {
-			t.Errorf("enter shows\n%s", got)
-		}
-		drawn := m.Drawn
-		for range 60 {
-			later := *f.l
-			later.Now += time.Second
-			f.set(&later)
-			wait(time.Second)
-		}
-		if n := m.Drawn - drawn; n > 65 {
-			t.Errorf("%d frames in a minute", n)
-		}
-		keys.Press("q")
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		wait(time.Second) // ticks that were due
-		if glass.TakenOver() {
-			t.Error("the terminal was not left as it was")
-		}
-		keys.Unplug()
-	})
 }

@@ -321,16 +321,6 @@ func (u *Settings) Key(k, description string) page.Text {
 	return page.Join(page.Toned(cell.Key, "["+k+"]"), page.Toned(cell.Body, figure.NBSP+strings.ReplaceAll(description, " ", figure.NBSP)))
 }
 
-// FieldLine returns a labelled line that is cut if it does not fit, because a row of figures does
-// not wrap.
-func (u *Settings) FieldLine(w, keep int, label string, body page.Text) Block {
-	name := page.Toned(cell.Muted, label)
-	return Block{Lines: 1, Keep: keep, Draw: func(p cell.Pane) {
-		p.Line(0, 0, name)
-		p.Line(FieldCells, 0, u.Cut(body, w-FieldCells))
-	}}
-}
-
 // Sizes at which the layout of a view changes.
 const (
 	TwoColumns   = 100

@@ -9,7 +9,8 @@ import (
 )
 
 // Matching returns the parts of sections that contain the filter, below a line with their number.
-func Matching(list []page.Section, filter string) []page.Section {
+func (u *Settings) Matching(list []page.Section) []page.Section {
+	filter := strings.TrimSpace(u.Filter)
 	if filter == "" {
 		return list
 	}

@@ -4,7 +4,6 @@ package frame
 
 import (
 	"fmt"
-	"image"
 	"strings"
 	"time"
 
@@ -50,28 +49,51 @@ func Compose(s *Scene, u *Settings, w, h int) (*cell.Canvas, Extent) {
 	}
 	banner := s.Banner.wrapped(u, c.Pane(), 2)
 	question := s.Question.wrapped(u, c.Pane(), 3)
-	want := bars{banner: len(banner), question: len(question)}
+	rest := c.Pane()
+	top := func(n int) cell.Pane {
+		part := rest.Sub(0, 0, w, n)
+		rest = rest.Sub(0, n, w, rest.Height()-n)
+		return part
+	}
+	bottom := func(n int) cell.Pane {
+		part := rest.Sub(0, rest.Height()-n, w, n)
+		rest = rest.Sub(0, 0, w, rest.Height()-n)
+		return part
+	}
+	rule, tape := 0, 0
+	if h >= roomyHeight {
+		rule = 1
+	}
 	if u.Tape != nil {
-		want.tape = 1
+		tape = 1
 	}
-	l := arrange(w, h, want)
-	at := func(r image.Rectangle) cell.Pane { return c.Pane().Sub(r.Min.X, r.Min.Y, r.Dx(), r.Dy()) }
-	drawHeader(at(l.header), s)
-	tabs := drawTabs(at(l.tabs), s, u)
-	drawRule(at(l.upper), u)
-	banner.draw(at(l.banner))
-	e := drawBody(at(l.body), s, u)
-	e.Tabs = tabs
-	e.Top, e.Height = l.body.Min.Y, l.body.Dy()
+	drawHeader(top(1), s)
+	tabs := drawTabs(top(1), s, u)
+	drawRule(top(rule), u)
+	banner.draw(top(len(banner)))
+	footer := bottom(1)
+	drawRule(bottom(rule), u)
+	drawTape(bottom(tape), u)
+	question.draw(bottom(len(question)))
+	e := drawBody(rest, s, u)
+	e.Tabs, e.Top, e.Height = tabs, tabsLine+1+rule+len(banner), rest.Height()
 	if u.Filter != "" && u.Over == OverlayNone {
-		at(l.body).Highlight(strings.TrimSpace(u.Filter))
+		rest.Highlight(strings.TrimSpace(u.Filter))
 	}
-	question.draw(at(l.question))
-	drawTape(at(l.tape), u)
-	drawRule(at(l.lower), u)
-	drawFooter(at(l.footer), s, u, e)
+	drawFooter(footer, s, u, e)
 	return c, e
 }
+
+// Size of the smallest terminal for the whole screen. Smaller ones show a summary of a few lines.
+const (
+	LeastWidth  = 60
+	LeastHeight = 16
+	// roomyHeight is the minimum height for rules around the body.
+	roomyHeight = 30
+)
+
+// tabsLine is the line of the tabs.
+const tabsLine = 1
 
 func drawRule(p cell.Pane, u *Settings) { p.Fill(cell.Border, u.Glyphs.Horizontal) }
 
@@ -79,7 +101,7 @@ func drawRule(p cell.Pane, u *Settings) { p.Fill(cell.Border, u.Glyphs.Horizonta
 func drawBody(p cell.Pane, s *Scene, u *Settings) Extent {
 	if u.Over == OverlayHelp {
 		g := s.Guide()
-		return scrolled(p, u, u.Down, newHelp(u, &g, p.Width()))
+		return scrolled(p, u, u.Down, NewListing(u, p.Width(), p.Width(), g.sections(), ""))
 	}
 	e := s.Body(p)
 	if u.Over != OverlayNone {

@@ -2,11 +2,12 @@ package frame
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/tui/cell"
+	"github.com/rooftop-dev/rooftop/tui/lines"
 )
 
 // Content is what a view shows: lines, some of which may be outside the pane.
@@ -26,123 +27,83 @@ func (Fitted) Lines(h int) int { return h }
 // Draw fills the pane.
 func (f Fitted) Draw(p cell.Pane, _ int) { f(p) }
 
-// Listing is a view of lines below each other, indented by one cell. Only visible lines are drawn.
+// Listing is a view of sections below each other, with a cell of space at either side. On a wide
+// pane it has two columns, which scroll together. Charts below them stay in place.
 type Listing struct {
-	Settings *Settings
-	Width    int // of the lines, in cells
-	rows     []rows
-	height   int
+	settings *Settings
+	columns  []*lines.Lines
+	width    int // of a column
+	room     int // of its lines
+	charts   Charts
 }
 
-// rows are n lines drawn by one function, which gets the index of each.
-type rows struct {
-	n    int
-	draw func(p cell.Pane, i int)
+// Charts are drawn in the lines that they get: at least Least, at most Most.
+type Charts struct {
+	Least, Most int
+	Share       int // of the height that they get in any case: 2 is a half
+	Draw        func(p cell.Pane)
 }
 
-// NewListing returns an empty listing for a pane of the given width. Its lines have at maxWidth
-// maxWidth cells.
-func NewListing(u *Settings, width, maxWidth int) *Listing {
-	return &Listing{Settings: u, Width: max(1, min(width-2, maxWidth))}
+// NewListing returns a listing for a pane of the given width, with lines of at most maxWidth cells.
+// The section with the ID right begins the second column of a wide pane; "" allows only one.
+func NewListing(u *Settings, width, maxWidth int, list []page.Section, right string) *Listing {
+	parts := [][]page.Section{list}
+	if at := slices.IndexFunc(list, func(s page.Section) bool { return s.ID == right }); right != "" && at > 0 && width >= ThreeColumns {
+		parts = [][]page.Section{list[:at], list[at:]}
+	}
+	l := &Listing{settings: u, width: width / len(parts)}
+	l.room = max(1, min(l.width-2, maxWidth))
+	for _, part := range parts {
+		l.columns = append(l.columns, u.Lines(part, l.room))
+	}
+	return l
 }
 
-// Lines returns the number of lines, whatever the height of the pane.
-func (l *Listing) Lines(int) int { return l.height }
+// Below adds charts, and returns the listing.
+func (l *Listing) Below(c Charts) *Listing {
+	l.charts = c
+	return l
+}
 
-// Draw draws the lines from line first on.
+// height returns the number of lines of the longest column.
+func (l *Listing) height() int {
+	n := 0
+	for _, c := range l.columns {
+		n = max(n, c.Height())
+	}
+	return n
+}
+
+// rooms divides h lines between the columns and the charts, which get what the columns leave, but at
+// least their share of h, unless that is too small to show anything.
+func (l *Listing) rooms(h int) (list, charts int) {
+	if l.charts.Draw == nil || h < l.charts.Least+3 {
+		return h, 0
+	}
+	charts = min(max(h-l.height()-1, h/l.charts.Share), l.charts.Most)
+	return min(h-charts, l.height()+1), charts
+}
+
+// Lines returns the number of lines of the columns and the charts.
+func (l *Listing) Lines(h int) int {
+	list, _ := l.rooms(h)
+	return h - list + l.height()
+}
+
+// Draw draws the columns from line first on, and the charts.
 func (l *Listing) Draw(p cell.Pane, first int) {
-	p = p.Sub(1, 0, l.Width, p.Height())
-	y := -first
-	for _, r := range l.rows {
-		for i := max(0, -y); i < r.n && y+i < p.Height(); i++ {
-			r.draw(p.Sub(0, y+i, p.Width(), 1), i)
-		}
-		y += r.n
+	list, charts := l.rooms(p.Height())
+	first = max(0, min(first, l.height()-list))
+	for i, c := range l.columns {
+		l.settings.Text(p.Sub(1+i*l.width, 0, l.room, list), 0, c.From(first, list))
 	}
-}
-
-// Rows adds n lines. draw gets the index of each.
-func (l *Listing) Rows(n int, draw func(p cell.Pane, i int)) {
-	l.rows, l.height = append(l.rows, rows{n, draw}), l.height+n
-}
-
-// Row adds a line.
-func (l *Listing) Row(draw func(p cell.Pane)) { l.Rows(1, func(p cell.Pane, _ int) { draw(p) }) }
-
-// Block adds n lines that are drawn together.
-func (l *Listing) Block(n int, draw func(p cell.Pane)) {
-	var c *cell.Canvas
-	l.Rows(n, func(p cell.Pane, i int) {
-		if c == nil {
-			c = cell.NewCanvas(p.Width(), n)
-			if l.Settings.Glyphs.ASCII {
-				c.ASCII()
-			}
-			draw(c.Pane())
-		}
-		p.Paste(c, i)
-	})
-}
-
-// Keep limits the listing to the lines that contain a text, below a line with their number.
-func (l *Listing) Keep(text string) {
-	if text == "" {
-		return
+	if charts > 0 {
+		l.charts.Draw(p.Sub(1, list, p.Width()-2, charts))
 	}
-	all, total := l.rows, l.height
-	l.rows, l.height = nil, 0
-	for _, r := range all {
-		for i := range r.n {
-			c := cell.NewCanvas(l.Width, 1)
-			r.draw(c.Pane(), i)
-			if strings.Contains(strings.ToLower(c.Plain()), strings.ToLower(text)) {
-				l.Row(func(p cell.Pane) { r.draw(p, i) })
-			}
-		}
-	}
-	found := l.rows
-	l.rows = nil
-	l.Prose(Matches(len(found), total, "line", text))
-	l.rows, l.height = append(l.rows, found...), len(l.rows)+len(found)
 }
 
 // Matches states how many of all entries contain a text.
 func Matches(n, all int, what, text string) page.Text {
 	head := page.Toned(page.Accent, fmt.Sprintf("%d of %s match %q", n, figure.Counted(all, what), text))
 	return page.Join(head, page.Toned(page.Muted, ": esc clears it"))
-}
-
-// Pair shows two listings side by side, which scroll together.
-type Pair struct{ Left, Right *Listing }
-
-// Lines returns the number of lines of the longer listing.
-func (b Pair) Lines(h int) int { return max(b.Left.Lines(h), b.Right.Lines(h)) }
-
-// Draw draws both from line first on.
-func (b Pair) Draw(p cell.Pane, first int) {
-	b.Left.Draw(p, first)
-	w := b.Left.Width + 2
-	b.Right.Draw(p.Sub(w, 0, p.Width()-w, p.Height()), first)
-}
-
-// Prose adds a wrapped paragraph.
-func (l *Listing) Prose(text page.Text) {
-	for _, part := range l.Settings.Wrap(text, l.Width) {
-		l.Row(func(p cell.Pane) { p.Line(0, 0, part) })
-	}
-}
-
-// Space adds an empty line.
-func (l *Listing) Space() { l.Row(func(cell.Pane) {}) }
-
-// Title adds a heading with a note at its right end.
-func (l *Listing) Title(text string, note page.Text) {
-	q := Panel{Title: text, Note: note}
-	l.Row(func(p cell.Pane) { l.Settings.Heading(p, &q) })
-}
-
-// Sections adds sections of a page with all details.
-func (l *Listing) Sections(list []page.Section) {
-	all := l.Settings.Lines(list, l.Width)
-	l.Rows(all.Height(), func(p cell.Pane, i int) { l.Settings.Text(p, 0, all.From(i, 1)) })
 }

@@ -10,10 +10,7 @@ const placeholderCells = 78
 
 // Placeholder draws what is shown instead of a view while there is nothing to show.
 func Placeholder(p cell.Pane, u *Settings, list []page.Section) Extent {
-	l := NewListing(u, p.Width(), placeholderCells)
-	l.Space()
-	l.Sections(list)
-	return Scrolled(p, u, l)
+	return Scrolled(p.Sub(0, 1, p.Width(), p.Height()-1), u, NewListing(u, p.Width(), placeholderCells, list, ""))
 }
 
 // Steps returns what a user can do: commands or keys, and what they do.

@@ -39,7 +39,7 @@ func drawTabs(p cell.Pane, s *Scene, u *Settings) (ends []int) {
 	p.Right(right, 0, phase.Token, text)
 	right -= p.Cells(text) + 2
 	if bar := 12; phase.Total > 0 && right-bar > x+2 {
-		phase.bar(p.Sub(right-bar, 0, bar, 1), u)
+		phase.Bar(p.Sub(right-bar, 0, bar, 1), u)
 	}
 	return ends
 }
@@ -89,8 +89,8 @@ func (g Stage) Progress(long bool) string {
 // WholeSeconds rounds d down to seconds.
 func WholeSeconds(d time.Duration) int { return int(d / time.Second) }
 
-// bar fills the pane by the elapsed part of the phase.
-func (g Stage) bar(p cell.Pane, u *Settings) {
+// Bar fills the pane by the elapsed part of the phase.
+func (g Stage) Bar(p cell.Pane, u *Settings) {
 	p.Fill(cell.Border, u.Glyphs.Rest)
 	n := int(float64(p.Width()) * min(1, float64(g.Elapsed)/float64(g.Total)))
 	p.Sub(0, 0, n, 1).Fill(g.Token, u.Glyphs.Bar)

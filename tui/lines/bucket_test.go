@@ -75,13 +75,3 @@ func TestNewSpan(t *testing.T) {
 		})
 	}
 }
-
-func TestEvery(t *testing.T) {
-	for _, c := range []struct{ step, want time.Duration }{
-		{2 * time.Second, 30 * time.Second}, {4 * time.Second, time.Minute}, {8 * time.Second, 2 * time.Minute}, {time.Minute, 10 * time.Minute}, {30 * 24 * time.Hour, 301 * 24 * time.Hour},
-	} {
-		if got := lines.TickStep(lines.Span{Step: c.step, N: 60}, 10); got != c.want {
-			t.Errorf("every column %v: ticks every %v, want %v", c.step, got, c.want)
-		}
-	}
-}

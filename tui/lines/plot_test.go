@@ -89,8 +89,6 @@ func TestOddChartsAreDrawn(t *testing.T) {
 		}
 		p, g := cell.NewCanvas(r.IntN(60), r.IntN(24)).Pane(), screentest.Pick(r, cell.Unicode(), cell.ASCII())
 		lines.Sparkline(p, g, cell.Body, values, value())
-		bar := lines.Bar{Value: stat.Some(value()), Top: value(), Marks: []lines.Tick{{At: value()}}}
-		bar.Draw(p, g)
 		pl := lines.Plot{
 			X: axis(), Y: axis(), Uprights: []lines.Tick{{At: value(), Label: "KV pool 543"}},
 			Points: []lines.Point{{XY: lines.XY{X: value(), Y: value()}, Sign: "◆", Label: "now", Name: "now"}},

@@ -222,7 +222,7 @@ func (s *formatter) bar(from float64, share stat.Opt, cells int) string {
 	if s.ASCII {
 		return strings.Repeat("#", max(1, (eighths+4)/8))
 	}
-	parts := []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
+	parts := [...]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 	return strings.Repeat("█", eighths/8) + parts[eighths%8]
 }
 

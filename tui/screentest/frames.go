@@ -1,3 +1,4 @@
+// Package screentest has helpers for tests of screens: keys, golden frames, and random changes of snapshots.
 package screentest
 
 import (

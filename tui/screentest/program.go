@@ -1,12 +1,6 @@
 package screentest
 
-import (
-	"bytes"
-
-	"sync"
-
-	tea "charm.land/bubbletea/v2"
-)
+import tea "charm.land/bubbletea/v2"
 
 // KeyPress returns the message for a key name, such as "tab" or "a".
 func KeyPress(name string) tea.KeyPressMsg {
@@ -30,26 +24,4 @@ func IsQuit(cmd tea.Cmd) bool {
 	}
 	_, ok := cmd().(tea.QuitMsg)
 	return ok
-}
-
-// Output keeps what a program writes.
-type Output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (t *Output) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.Write(p)
-}
-
-// Take returns the output since the last call.
-func (t *Output) Take() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.b.String()
-	t.b.Reset()
-	return s
 }

@@ -3,25 +3,10 @@ package render
 import (
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
-
-func TestDecades(t *testing.T) {
-	for _, c := range []struct{ least, most, lo, hi float64 }{
-		{1, 1024, 1, 2000}, {60, 9000, 50, 10000}, {3, 3, 2, 5}, {.02, 7, .02, 10}, {100, 100, 100, 1000}, {1, 5e9, 1, 5e9},
-	} {
-		lo, hi, ticks := logTicks(c.least, c.most)
-		if lo != c.lo || hi != c.hi {
-			t.Errorf("%g to %g: from %g to %g, want %g to %g", c.least, c.most, lo, hi, c.lo, c.hi)
-		}
-		if len(ticks) < 2 || len(ticks) > 12 || !slices.IsSorted(ticks) || ticks[0] < lo || ticks[len(ticks)-1] > hi*(1+1e-9) {
-			t.Errorf("%g to %g: ticks %v", c.least, c.most, ticks)
-		}
-	}
-}
 
 func TestEscaped(t *testing.T) {
 	for in, want := range map[string]string{

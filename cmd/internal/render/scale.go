@@ -67,20 +67,9 @@ func logTicks(least, most float64) (lo, hi float64, at []float64) {
 	if hi <= lo {
 		hi = 10 * lo
 	}
-	for v := lo; v <= hi*(1+1e-9); v = lines.Nice(v * 1.5) {
-		at = append(at, v)
-	}
 	const room = 12
-	if len(at) <= room {
-		return lo, hi, at
-	}
-	var powers []float64
-	for _, v := range at {
-		if x := math.Log10(v); math.Abs(x-math.Round(x)) < 1e-9 {
-			powers = append(powers, v)
-		}
-	}
-	return lo, hi, powers
+	whole := lines.Axis{Lo: lo, Hi: hi, Log: true}
+	return lo, hi, whole.Ticks(room)
 }
 
 // labelsOf returns a function that formats the ticks of an axis, which are round numbers.

@@ -267,18 +267,7 @@ func requestTimeSection(d *engine.Diagnosis) page.Section {
 	if e2e := Quantity(d, "e2e_mean_s"); e2e.Scope() != "" && e2e.Value.Or(r.Total) < r.Total {
 		sec.Note += ", the sum of its parts"
 	}
-	sec.Add(page.Tabulate(append(r.Parts, r.Lost), []page.Field[TimePart]{
-		page.Left("", page.Body, func(p TimePart) string { return p.Label }),
-		page.Right("", page.Strong, func(p TimePart) page.Cell { return page.Words(Show(p.Quantity)) }),
-		{Cell: func(p TimePart) page.Cell {
-			if !p.Quantity.Value.OK {
-				return page.Cell{}
-			}
-			return page.Share(stat.Some(p.Share()))
-		}},
-		{Column: page.Column{Bar: true, Tone: page.Accent}, Cell: func(p TimePart) page.Cell { return page.Cell{Value: stat.Some(p.Share()), From: p.From} }},
-		page.Notes("", func(p TimePart) string { return cmp.Or(p.Quantity.Reason, p.Quantity.Scope()) }),
-	}))
+	sec.Add(r.Table())
 	return sec
 }
 
@@ -295,25 +284,7 @@ func distance(d *engine.Diagnosis) page.Section {
 		sec.Add(page.Paragraph(page.Toned(page.Muted, figure.Absent+" "+cmp.Or(c.PhysicalReason, "not computed"))))
 		return sec
 	}
-	ideal := p.IdealTokensPerS.Finite()
-	type level struct {
-		label string
-		rate  stat.Opt
-		note  string
-	}
-	levels := []level{
-		{"measured", out, aboveRange(out, p)},
-		{"achievable", p.AchievableTokensPerS.Finite(), AchievableRange(p) + " at this load (est)"},
-		{"ideal", ideal, "limit of the hardware with " + figure.Count(Quantity(d, "running_mean").Value.Or(p.Batch)) + " running (est)"},
-	}
-	share := func(l level) stat.Opt { return l.rate.Div(ideal).Finite() }
-	sec.Add(page.Tabulate(levels, []page.Field[level]{
-		page.Left("", page.Body, func(l level) string { return l.label }),
-		page.Right("", page.Strong, func(l level) page.Cell { return page.Amount(l.rate, "tok/s") }),
-		{Cell: func(l level) page.Cell { return page.Share(share(l)) }},
-		page.Bars(share).Ranked(0),
-		page.Notes("", func(l level) string { return l.note }),
-	}), page.Paragraph(boundBy(p.Binding, stepShares(p.TermsS))))
+	sec.Add(Levels(d), page.Paragraph(BoundByShares(p)))
 	if rate, words := BestAllowed(out, p); rate != "" {
 		if longer := p.Calibration; longer.Or(0) > 1.03 && p.BestTokensPerS.V < p.AchievableTokensPerS.V {
 			words += ": below achievable, as a step takes " + figure.Significant(longer.V) + " times the achievable one"
@@ -324,6 +295,30 @@ func distance(d *engine.Diagnosis) page.Section {
 		sec.Add(page.Paragraph(headroom(h)))
 	}
 	return sec
+}
+
+// Levels returns the output of a diagnosis with a physical ceiling beside the achievable and the ideal one.
+func Levels(d *engine.Diagnosis) *page.Table {
+	p, out := d.Ceiling.Physical, Quantity(d, Output).Value
+	ideal := p.IdealTokensPerS.Finite()
+	type level struct {
+		label string
+		rate  stat.Opt
+		note  string
+	}
+	levels := []level{
+		{"measured", out, aboveRange(out, p)},
+		{"achievable", p.AchievableTokensPerS.Finite(), AchievableRange(p) + " (est)"},
+		{"ideal", ideal, figure.Count(Quantity(d, "running_mean").Value.Or(p.Batch)) + " running (est)"},
+	}
+	share := func(l level) stat.Opt { return l.rate.Div(ideal).Finite() }
+	return page.Tabulate(levels, []page.Field[level]{
+		page.Left("", page.Body, func(l level) string { return l.label }),
+		page.Right("", page.Strong, func(l level) page.Cell { return page.Amount(l.rate, "tok/s") }),
+		{Cell: func(l level) page.Cell { return page.Share(share(l)) }},
+		page.Bars(share).Ranked(0),
+		page.Notes("", func(l level) string { return l.note }),
+	})
 }
 
 // headroom returns how many more requests a server takes, in one line.
@@ -349,10 +344,13 @@ func headroom(h *engine.Headroom) page.Text {
 // aboveRange notes an output above the achievable range, or "".
 func aboveRange(out stat.Opt, o *roofline.Operating) string {
 	if out.OK && o.AchievableUpper.OK && out.V > o.AchievableUpper.V {
-		return "above the achievable range: the estimate is too low here"
+		return "above the estimate"
 	}
 	return ""
 }
+
+// BoundByShares returns what binds, with the shares of a step's time.
+func BoundByShares(o *roofline.Operating) page.Text { return boundBy(o.Binding, stepShares(o.TermsS)) }
 
 func boundBy(term, shares string) page.Text {
 	t := page.Join(page.Toned(page.Body, "bound by "), page.Toned(page.Strong, BoundBy(term)))

@@ -159,25 +159,25 @@ func (r Run) describe(title, unit string, of func(*loop.Point) stat.Opt) string 
 	return out + "."
 }
 
-// operatingPoint is a measured point: a configuration with its load.
-type operatingPoint struct {
+// OperatingPoint is a measured point: a configuration with its load.
+type OperatingPoint struct {
 	Running, Tokens float64
 	Label           string          // number of the configuration
 	Iteration       *loop.Iteration // nil for the first baseline, or the running configuration
 }
 
-// newOperatingPoint returns the operating point of a diagnosis; ok is false without load or output.
-func newOperatingPoint(d *engine.Diagnosis, label string, it *loop.Iteration) (o operatingPoint, ok bool) {
+// OperatingPointOf returns the operating point of a diagnosis; ok is false without load or output.
+func OperatingPointOf(d *engine.Diagnosis, label string, it *loop.Iteration) (o OperatingPoint, ok bool) {
 	running, tokens := Quantity(d, "running_mean").Value, Quantity(d, Output).Value
-	return operatingPoint{running.V, tokens.V, label, it}, running.OK && tokens.OK
+	return OperatingPoint{running.V, tokens.V, label, it}, running.OK && tokens.OK
 }
 
-// operatingPoints returns the measured point of each configuration: 0 is the first baseline, n the
+// OperatingPoints returns the measured point of each configuration: 0 is the first baseline, n the
 // configuration after change n.
-func (r Run) operatingPoints() []operatingPoint {
-	var out []operatingPoint
+func (r Run) OperatingPoints() []OperatingPoint {
+	var out []OperatingPoint
 	add := func(d *engine.Diagnosis, label string, it *loop.Iteration) {
-		if o, ok := newOperatingPoint(d, label, it); ok {
+		if o, ok := OperatingPointOf(d, label, it); ok {
 			out = append(out, o)
 		}
 	}
@@ -202,8 +202,8 @@ func (r Run) roofline() *page.Plot {
 		}
 		return p
 	}
-	at := r.operatingPoints()
-	if o, ok := newOperatingPoint(d, "0", nil); ok && len(r.Iterations) == 0 {
+	at := r.OperatingPoints()
+	if o, ok := OperatingPointOf(d, "0", nil); ok && len(r.Iterations) == 0 {
 		at = append(at, o)
 	}
 	p.X = page.Axis{Title: "running requests", Log: true, From: math.Inf(1)}

@@ -13,29 +13,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-func TestTimeTicks(t *testing.T) {
-	for _, c := range []struct {
-		from, to time.Duration
-		want     []float64
-	}{
-		{0, 4 * time.Minute, []float64{0, 30, 60, 90, 120, 150, 180, 210, 240}},
-		{7 * time.Second, 26 * time.Second, []float64{10, 15, 20, 25}},
-		{0, time.Hour, []float64{0, 600, 1200, 1800, 2400, 3000, 3600}},
-		{0, 100 * 24 * time.Hour, nil},
-	} {
-		got := timeTicks(c.from, c.to)
-		if c.want == nil {
-			if len(got) == 0 || len(got) > 9 {
-				t.Errorf("%v: %d ticks", c.to, len(got))
-			}
-			continue
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%v to %v (-want +got):\n%s", c.from, c.to, diff)
-		}
-	}
-}
-
 // A line ends at an absent value, at an outage, and at a change of the configuration. A single window is a point.
 func TestLinesBreakAtGaps(t *testing.T) {
 	at := func(seconds, iteration int, v stat.Opt) loop.Point {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/page"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Bounds of the summary printed when the screen ends.
@@ -142,7 +142,7 @@ func Report(s *loop.Snapshot) *page.Page {
 	p := reportHead("rooftop: a run on "+cmp.Or(s.Target.Model, "no server"), s.Target.Simulated, tone, headline, r.Reason(), r.NotReverted(), r.Next(), r.Best())
 	p.Foot = "rooftop " + s.Version
 	add := func(list ...page.Section) { p.Sections = append(p.Sections, list...) }
-	add(r.pictures(), r.about(), r.changes(), r.predictions())
+	add(r.pictures(), r.about(), r.changes())
 	for i := range s.Iterations {
 		if it := &s.Iterations[i]; it.Delta != nil {
 			title := "Change " + strconv.Itoa(it.N) + ": " + IterationChange(it)
@@ -156,7 +156,7 @@ func Report(s *loop.Snapshot) *page.Page {
 		}
 		add(Rules(latest, from+figure.Elapsed(latest.Duration)+", "+WindowCounts(latest.Windows)+"."), measuredSection(latest))
 	}
-	add(FactsSection(&s.Facts), notRead(s.Missing), sources(s), processes(s), journal(s))
+	add(FactsSection(&s.Facts), notRead(s.Missing), sources(s), processes(s), Journal(s, false))
 	return p
 }
 
@@ -215,7 +215,7 @@ func (r Run) about() page.Section {
 
 // changes returns every change with its result.
 func (r Run) changes() page.Section {
-	sec := page.Section{ID: "changes", Title: "Changes"}
+	sec := page.Section{ID: "changes", Title: "Changes", Note: Sentence(r.Score.Summary())}
 	if len(r.Iterations) == 0 {
 		sec.Add(page.Paragraph(page.Toned(page.Muted, "No change was made or noticed.")))
 		return sec
@@ -234,40 +234,15 @@ func ChangeTable(list []*loop.Iteration) *page.Table {
 		page.Right("before, tok/s", page.Body, func(it *loop.Iteration) page.Cell { before, _ := Outputs(it); return page.Ratio(before.Value) }),
 		page.Right("after, tok/s", page.Body, func(it *loop.Iteration) page.Cell { _, after := Outputs(it); return page.Ratio(after.Value) }),
 		page.Right("difference", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(Change(Effect(it))) }),
+		page.Right("95"+nbsp+"% interval", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(effectInterval(it)) }).Ranked(4),
+		page.Right("predicted", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(goalRange(it)) }).Ranked(5),
+		page.Left("came out", page.Body, predictionOutcome).Ranked(6),
 		{Column: page.Column{Head: "outcome", Left: true}, Cell: func(it *loop.Iteration) page.Cell {
 			tone, word := IterationResult(it)
 			return page.Cell{Text: word, Tone: tone}
 		}},
 		page.Left("what else differed", page.Body, func(it *loop.Iteration) string { return JoinClauses(it.Failure, strings.Join(it.Load, "; ")) }),
 	})
-}
-
-// predictions compares the prediction of each change with its measurement.
-func (r Run) predictions() page.Section {
-	sec := page.Section{ID: "predictions", Title: "Predictions", Note: Sentence(r.Score.Summary())}
-	var rows []*loop.Iteration
-	for i := range r.Iterations {
-		if it := &r.Iterations[i]; goalRange(it) != "" {
-			rows = append(rows, it)
-		}
-	}
-	if len(rows) == 0 {
-		return sec
-	}
-	sec.Add(page.Tabulate(rows, []page.Field[*loop.Iteration]{
-		page.Right("no.", page.Body, func(it *loop.Iteration) page.Cell { return page.Integer(it.N) }),
-		page.Left("change", page.Body, IterationChange),
-		page.Right("predicted", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(goalRange(it)) }),
-		page.Right("measured", page.Body, func(it *loop.Iteration) page.Cell {
-			if effectInterval(it) == "" {
-				return page.Words("")
-			}
-			return page.Words(Change(Effect(it)))
-		}),
-		page.Right("95 % interval", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(effectInterval(it)) }),
-		page.Left("outcome", page.Body, predictionOutcome),
-	}))
-	return sec
 }
 
 func goalRange(it *loop.Iteration) string {
@@ -278,75 +253,49 @@ func goalRange(it *loop.Iteration) string {
 }
 
 // predictionOutcome returns whether the outcome of a change was within the predicted range, or why that is
-// unknown.
+// unknown; "" without a prediction.
 func predictionOutcome(it *loop.Iteration) string {
 	v, judged := effect.VerdictOf(it.Delta)
 	switch {
+	case goalRange(it) == "":
+		return ""
 	case it.Failure != "":
-		return "not measured: " + it.Failure
+		return "not measured"
 	case !judged:
 		return "not judged with an interval"
 	}
 	_, result := GoalPrediction(it.Delta, it.Predicted)
-	return cmp.Or(result.String(), "unresolved: "+string(v.Direction))
+	return cmp.Or(result.Word(), "unresolved: "+string(v.Direction))
 }
 
-func sources(s *loop.Snapshot) page.Section {
-	state := func(f func(loop.SourceState) string) func(loop.SourceState) page.Cell {
-		return func(x loop.SourceState) page.Cell {
-			if x.State == loop.SourceAbsent {
-				return page.Words("")
-			}
-			return page.Words(f(x))
-		}
-	}
-	return page.Section{ID: "sources", Title: "Sources", Nodes: []page.Node{page.Tabulate(s.Sources, []page.Field[loop.SourceState]{
-		page.Left("source", page.Body, func(x loop.SourceState) string { return x.Name }),
-		page.Left("state", page.Body, func(x loop.SourceState) string { return x.State.String() }),
-		page.Right("last reading", page.Body, state(func(x loop.SourceState) string { return figure.Clock(x.Last) })),
-		page.Right("took", page.Body, state(func(x loop.SourceState) string { return figure.Duration(x.Took) })),
-		page.Right("failures in a row", page.Body, func(x loop.SourceState) page.Cell { return page.Integer(x.Failures) }),
-		page.Right("ticks missed", page.Body, func(x loop.SourceState) page.Cell { return page.Integer(x.Missed) }),
-		page.Left("why", page.Body, func(x loop.SourceState) string { return x.Why }),
-	})}}
-}
-
-func processes(s *loop.Snapshot) page.Section {
-	sec := page.Section{ID: "processes", Title: "Processes"}
-	if len(s.Processes) == 0 {
-		sec.Add(page.Paragraph(page.Toned(page.Muted, "No process of the server was readable.")))
-		return sec
-	}
-	sec.Add(page.Tabulate(s.Processes, []page.Field[loop.Process]{
-		page.Right("PID", page.Body, func(p loop.Process) page.Cell { return page.Words(strconv.Itoa(p.PID)) }),
-		page.Right("parent", page.Body, func(p loop.Process) page.Cell { return page.Words(strconv.Itoa(p.PPID)) }),
-		page.Left("role", page.Body, func(p loop.Process) string { return p.Role }),
-		page.Left("name", page.Body, func(p loop.Process) string { return p.Name }),
-		page.Left("state", page.Body, func(p loop.Process) string { return p.State }),
-		page.Right("age", page.Body, func(p loop.Process) page.Cell { return page.Words(figure.Elapsed(p.Age)) }),
-		page.Right("CPU cores", page.Body, func(p loop.Process) page.Cell { return page.Amount(p.CPU, "") }),
-		page.Right("ready, not run", page.Body, func(p loop.Process) page.Cell { return page.Share(p.RunWait) }),
-		page.Right("memory", page.Body, func(p loop.Process) page.Cell { return page.Amount(stat.Some(float64(p.RSSBytes)), "B") }),
-		page.Right("threads", page.Body, func(p loop.Process) page.Cell { return page.Integer(p.Threads) }),
-	}))
-	return sec
-}
-
-func journal(s *loop.Snapshot) page.Section {
+// Journal returns the events of a run, the newest last. wall adds the wall clock.
+func Journal(s *loop.Snapshot, wall bool) page.Section {
 	sec := page.Section{ID: "journal", Title: "Journal"}
 	if s.Dropped > 0 {
 		sec.Note = figure.Counted(s.Dropped, "earlier entry") + " dropped."
 	}
-	sec.Add(page.Tabulate(s.Journal, []page.Field[loop.Entry]{
-		page.Right("at", page.Body, func(e loop.Entry) page.Cell { return page.Words(figure.Clock(e.T)) }),
+	if len(s.Journal) == 0 {
+		sec.Add(page.Paragraph(page.Toned(page.Muted, "Nothing has happened yet.")))
+		return sec
+	}
+	fields := []page.Field[loop.Entry]{
+		page.Right("at", page.Muted, func(e loop.Entry) page.Cell { return page.Words(figure.Clock(e.T)) }),
 		{Column: page.Column{Left: true}, Cell: func(e loop.Entry) page.Cell {
 			if e.Level == loop.LevelInfo {
 				return page.Cell{}
 			}
-			return page.Words(e.Level.String())
+			tone := LevelTone(e.Level)
+			return page.Cell{Text: page.Mark(tone, e.Level.String()).String(), Tone: tone}
 		}},
-		page.Left("what happened", page.Body, func(e loop.Entry) string { return e.Text }),
-	}))
+		{Column: page.Column{Head: "what happened", Left: true}, Cell: func(e loop.Entry) page.Cell {
+			return page.Cell{Text: e.Text, Tone: map[bool]page.Tone{true: page.Strong}[e.Level == loop.LevelBad]}
+		}},
+	}
+	if wall && !s.Started.IsZero() {
+		clock := page.Left("clock", page.Muted, func(e loop.Entry) string { return s.Started.Add(e.T).Format(time.TimeOnly) })
+		fields = slices.Insert(fields, 1, clock)
+	}
+	sec.Add(page.Tabulate(s.Journal, fields))
 	return sec
 }
 

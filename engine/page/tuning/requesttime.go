@@ -2,8 +2,10 @@ package tuning
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -55,3 +57,19 @@ func (p *TimePart) scale(total float64) {
 
 // Share returns the part's share of the total.
 func (p TimePart) Share() float64 { return p.To - p.From }
+
+// Table returns the parts with their shares, as a timeline; the last is the time lost to preemption.
+func (r *RequestTime) Table() *page.Table {
+	return page.Tabulate(append(slices.Clip(r.Parts), r.Lost), []page.Field[TimePart]{
+		page.Left("", page.Body, func(p TimePart) string { return p.Label }),
+		page.Right("", page.Strong, func(p TimePart) page.Cell { return page.Words(Show(p.Quantity)) }),
+		{Cell: func(p TimePart) page.Cell {
+			if !p.Quantity.Value.OK {
+				return page.Cell{}
+			}
+			return page.Share(stat.Some(p.Share()))
+		}},
+		{Column: page.Column{Bar: true, Tone: page.Accent}, Cell: func(p TimePart) page.Cell { return page.Cell{Value: stat.Some(p.Share()), From: p.From} }},
+		page.Notes("", func(p TimePart) string { return cmp.Or(p.Quantity.Reason, p.Quantity.Scope()) }),
+	})
+}

@@ -1,6 +1,4 @@
-// Package screentest has helpers for tests of screens: a terminal in memory, a keyboard, golden
-// frames, and random changes of snapshots.
-package screentest
+package main
 
 import (
 	"fmt"
@@ -14,9 +12,9 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Glass is a terminal in memory: it interprets the output of a program and returns the text that a
+// glass is a terminal in memory: it interprets the output of a program and returns the text that a
 // user would see. It knows the sequences of a plain terminal and collects the others in Unknown.
-type Glass struct {
+type glass struct {
 	mu        sync.Mutex
 	width     int
 	cells     [][]string
@@ -31,19 +29,19 @@ type Glass struct {
 	Unknown   []string
 }
 
-// NewGlass returns an empty terminal, in cells.
-func NewGlass(width, height int) *Glass {
-	g := &Glass{width: width, cells: make([][]string, height), end: height}
+// newGlass returns an empty terminal, in cells.
+func newGlass(width, height int) *glass {
+	g := &glass{width: width, cells: make([][]string, height), end: height}
 	for y := range g.cells {
 		g.cells[y] = g.blank()
 	}
 	return g
 }
 
-func (g *Glass) blank() []string { return slices.Repeat([]string{" "}, g.width) }
+func (g *glass) blank() []string { return slices.Repeat([]string{" "}, g.width) }
 
 // Write implements io.Writer.
-func (g *Glass) Write(p []byte) (int, error) {
+func (g *glass) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.bytes += len(p)
@@ -65,7 +63,7 @@ func (g *Glass) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (g *Glass) print(text string, width int) {
+func (g *glass) print(text string, width int) {
 	if g.x+width > g.width {
 		if g.clipped {
 			g.x = g.width - width
@@ -83,7 +81,7 @@ func (g *Glass) print(text string, width int) {
 	g.x += width
 }
 
-func (g *Glass) control(seq string, p *ansi.Parser) {
+func (g *glass) control(seq string, p *ansi.Parser) {
 	switch {
 	case seq == "\r":
 		g.x = 0
@@ -114,7 +112,7 @@ func (g *Glass) control(seq string, p *ansi.Parser) {
 }
 
 // command executes a control sequence with numeric parameters.
-func (g *Glass) command(final byte, p *ansi.Parser, seq string) {
+func (g *glass) command(final byte, p *ansi.Parser, seq string) {
 	first, _ := p.Param(0, 0)
 	n := max(first, 1)
 	switch final {
@@ -156,7 +154,7 @@ func (g *Glass) command(final byte, p *ansi.Parser, seq string) {
 }
 
 // shift deletes n characters at the cursor, or inserts blanks there.
-func (g *Glass) shift(n int, insert bool) {
+func (g *glass) shift(n int, insert bool) {
 	line, blanks := g.cells[g.y], slices.Repeat([]string{" "}, min(n, g.width-g.x))
 	if insert {
 		g.cells[g.y] = slices.Insert(line, g.x, blanks...)[:g.width]
@@ -165,7 +163,7 @@ func (g *Glass) shift(n int, insert bool) {
 	g.cells[g.y] = append(slices.Delete(line, g.x, g.x+len(blanks)), blanks...)
 }
 
-func (g *Glass) mode(p *ansi.Parser, on bool) {
+func (g *glass) mode(p *ansi.Parser, on bool) {
 	n, _ := p.Param(0, 0)
 	switch n {
 	case 1049:
@@ -179,7 +177,7 @@ func (g *Glass) mode(p *ansi.Parser, on bool) {
 }
 
 // scroll moves the lines from line from on up by n, or down if n is negative.
-func (g *Glass) scroll(from, n int) {
+func (g *glass) scroll(from, n int) {
 	for range max(n, -n) {
 		gone, line := from, g.end-1
 		if n < 0 {
@@ -189,13 +187,13 @@ func (g *Glass) scroll(from, n int) {
 	}
 }
 
-func (g *Glass) move(x, y int) {
+func (g *glass) move(x, y int) {
 	g.x, g.y = min(max(x, 0), g.width-1), min(max(y, 0), len(g.cells)-1)
 }
 
 // erase clears the line, or all lines: which is 0 from the cursor on, 1 up to the cursor, 2
 // everything.
-func (g *Glass) erase(lines bool, which int) {
+func (g *glass) erase(lines bool, which int) {
 	from, to := 0, g.width
 	if which == 0 {
 		from = min(g.x, g.width)
@@ -214,7 +212,7 @@ func (g *Glass) erase(lines bool, which int) {
 }
 
 // String returns the visible text.
-func (g *Glass) String() string {
+func (g *glass) String() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var b strings.Builder
@@ -225,23 +223,23 @@ func (g *Glass) String() string {
 }
 
 // Written returns how many bytes were written so far.
-func (g *Glass) Written() int {
+func (g *glass) Written() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.bytes
 }
 
-// Keys is a keyboard whose input a program reads as if from a terminal.
-type Keys struct{ typed chan string }
+// keyboard is a keyboard whose input a program reads as if from a terminal.
+type keyboard struct{ typed chan string }
 
-// NewKeys returns a keyboard without input.
-func NewKeys() *Keys { return &Keys{typed: make(chan string, 64)} }
+// newKeyboard returns a keyboard without input.
+func newKeyboard() *keyboard { return &keyboard{typed: make(chan string, 64)} }
 
 // Press types keys.
-func (k *Keys) Press(text string) { k.typed <- text }
+func (k *keyboard) Press(text string) { k.typed <- text }
 
 // Read implements io.Reader.
-func (k *Keys) Read(p []byte) (int, error) {
+func (k *keyboard) Read(p []byte) (int, error) {
 	text, ok := <-k.typed
 	if !ok {
 		return 0, io.EOF
@@ -250,13 +248,13 @@ func (k *Keys) Read(p []byte) (int, error) {
 }
 
 // Unplug makes Read return io.EOF once all keys are read.
-func (k *Keys) Unplug() { close(k.typed) }
+func (k *keyboard) Unplug() { close(k.typed) }
 
 // TakenOver reports whether a program uses the alternate screen or hides the cursor.
-func (g *Glass) TakenOver() bool { return g.alternate || g.hidden }
+func (g *glass) TakenOver() bool { return g.alternate || g.hidden }
 
-// Options returns options of a program that runs on a glass and a keyboard.
-func Options(g *Glass, k *Keys) []tea.ProgramOption {
+// glassOptions returns options of a program that runs on a glass and a keyboard.
+func glassOptions(g *glass, k *keyboard) []tea.ProgramOption {
 	return []tea.ProgramOption{
 		tea.WithInput(k), tea.WithOutput(g), tea.WithoutSignalHandler(), tea.WithWindowSize(g.width, len(g.cells)),
 		tea.WithColorProfile(colorprofile.TrueColor), tea.WithEnvironment([]string{"TERM=plain"}),
