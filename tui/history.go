@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -88,11 +87,6 @@ func historySections(s *loop.Snapshot, u *frame.Settings) []page.Section {
 		newest = append(newest, &s.Iterations[len(s.Iterations)-1-i])
 	}
 	table := tuning.ChangeTable(newest)
-	// Each change has these below.
-	for head, rank := range map[string]int{"before, tok/s": 1, "after, tok/s": 1, "noticed as": 2, "what else differed": 3} {
-		i := slices.IndexFunc(table.Columns, func(c page.Column) bool { return c.Head == head })
-		table.Columns[i].Rank = rank
-	}
 	for i, it := range newest {
 		if it.End == loop.IterationOpen {
 			outcome := slices.IndexFunc(table.Columns, func(c page.Column) bool { return c.Head == "outcome" })
@@ -145,11 +139,11 @@ func changeSection(it *loop.Iteration, u *frame.Settings) page.Section {
 
 // doing returns what happens to a change that has not ended.
 func doing(s *loop.Snapshot) string {
-	words := map[loop.Phase]string{
-		loop.PhaseSettling: "settling", loop.PhaseMeasuring: "measuring", loop.PhaseWorse: "decide", loop.PhaseReverting: "reverting",
-		loop.PhaseDown: "down", loop.PhaseAttach: "down", loop.PhaseApplying: "applying", loop.PhaseCanary: "canary",
+	switch s.Phase {
+	case loop.PhaseBaseline, loop.PhaseWaiting, loop.PhaseDone:
+		return "open"
 	}
-	return cmp.Or(words[s.Phase], "open")
+	return stages()[min(s.Phase, loop.PhaseDone)].Word
 }
 
 // endName returns what happened to an iteration, "open" if it has not ended.

@@ -17,7 +17,7 @@ import (
 // At any width, all facts about each iteration can be scrolled to.
 func TestHistoryTellsAllAtEveryWidth(t *testing.T) {
 	s := snapshotNamed(t, "worse")
-	want := []string{"decide", "load differs: prompts were 9 % longer after the change", "Noise: +2.1 %, −1.3 %", "within"}
+	want := []string{"worse", "load differs: prompts were 9 % longer after the change", "Noise: +2.1 %, −1.3 %", "within"}
 	for i := range s.Iterations {
 		it := &s.Iterations[i]
 		want = append(want, tuning.IterationChange(it), tuning.Sentence(it.Text), tuning.Change(it.Delta.Throughput), tuning.ChangeNote(it))

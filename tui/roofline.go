@@ -142,47 +142,36 @@ func reshapes(a *engine.Recommendation) bool {
 
 // Minimum sizes for the figures beside the plot, and below it.
 const (
-	roofBeside   = 116
-	roofColumn   = 52
-	leastPlot    = 8
-	leastSummary = 13
-	goodPlot     = 28 // height with room for previous points in the table
+	roofBeside = 116
+	roofColumn = 52
+	leastPlot  = 8
+	goodPlot   = 28 // height with room for previous points in the table
 )
 
-// draw draws the figures beside the plot or, if that is too narrow, below it. With enough lines
-// both have frames.
+// draw draws the figures below the plot or, with enough room, beside it.
 func (r *roofView) draw(p cell.Pane) {
-	w, h, framed := p.Width(), p.Height(), p.Width() >= frame.TwoColumns && p.Height() >= frame.FrameLines
+	w, h := p.Width(), p.Height()
+	framed := w >= frame.TwoColumns && h >= frame.FrameLines
+	title := &frame.Panel{Title: "Roofline", Note: r.note()}
 	switch {
-	case w >= roofBeside:
+	case framed && w >= roofBeside:
 		at := w - roofColumn
-		plot, side := p.Sub(1, 0, at-4, h), p.Sub(at-1, 0, roofColumn, h)
-		if framed {
-			plot = r.u.Frame(p.Sub(0, 0, at-5, h), &frame.Panel{Title: "Roofline", Note: r.note()})
-			side = r.u.Frame(p.Sub(at-4, 0, roofColumn+4, h), &frame.Panel{Title: "Current point"})
-		}
+		side := r.u.Frame(p.Sub(at-4, 0, roofColumn+4, h), &frame.Panel{Title: "Current point"})
 		r.listed = true
-		r.plot(plot)
+		r.plot(r.u.Frame(p.Sub(0, 0, at-5, h), title))
 		n := r.u.Write(side, 0, 0, cell.Body, r.why()) + 1
 		r.table(side.Sub(0, n, side.Width(), h-n))
 	case framed:
-		r.below(r.u.Frame(p, &frame.Panel{Title: "Roofline", Note: r.note()}), r.why())
-	case h >= leastSummary && r.bound():
-		p = p.Sub(1, 0, w-2, h)
-		r.u.Heading(p, &frame.Panel{Title: "Roofline", Note: page.Toned(cell.Muted, r.binds())})
-		r.below(p.Sub(0, 1, w, h-1), "")
+		r.below(r.u.Frame(p, title))
 	default:
-		r.below(p.Sub(1, 0, w-2, h), r.why())
+		r.below(p.Sub(1, 0, w-2, h))
 	}
 }
 
-// below draws a text, the plot, and as much of the table as leaves the plot its minimum height.
-func (r *roofView) below(p cell.Pane, why string) {
+// below draws what binds, the plot, and as much of the table as leaves the plot its minimum height.
+func (r *roofView) below(p cell.Pane) {
 	w, h := p.Width(), p.Height()
-	text := 0
-	if why != "" {
-		text = r.u.Write(p, 0, 0, cell.Body, why)
-	}
+	text := r.u.Write(p, 0, 0, cell.Body, r.why())
 	table := 1 + len(r.rows())
 	if r.curve == nil || h >= goodPlot {
 		table += len(r.pastRows())

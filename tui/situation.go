@@ -17,15 +17,13 @@ import (
 // situation returns the panel of what happens now, in phases that have more to show than
 // measurements: what the run waits for, its progress, and what to do.
 func (v *nowView) situation(w int) frame.Panel {
-	titles := map[loop.Phase]string{
-		loop.PhaseBaseline: "Measuring the baseline", loop.PhaseApplying: "Restarting the server", loop.PhaseSettling: "Settling",
-		loop.PhaseMeasuring: "Measuring the change", loop.PhaseCanary: "Trying the change on a canary", loop.PhaseAttach: "Reading the server",
-	}
-	if v.s.Phase == loop.PhaseBaseline && noLoad(v.s) {
-		titles[v.s.Phase] = "Waiting for load"
-	}
-	if title := titles[v.s.Phase]; title != "" {
-		return v.measuring(w, title)
+	switch phase := v.s.Phase; {
+	case phase == loop.PhaseAttach:
+		return v.measuring(w, "Reading the server")
+	case phase == loop.PhaseBaseline && noLoad(v.s):
+		return v.measuring(w, "Waiting for load")
+	case phase == loop.PhaseBaseline, phase == loop.PhaseApplying, phase == loop.PhaseSettling, phase == loop.PhaseMeasuring, phase == loop.PhaseCanary:
+		return v.measuring(w, strings.TrimSuffix(tuning.Sentence(stages()[phase].Words), "."))
 	}
 	switch v.s.Phase {
 	case loop.PhaseDown:

@@ -56,7 +56,11 @@ func summary(s *loop.Snapshot, u *frame.Settings, brief bool) frame.Remarks {
 			add(cell.Body, nextLook(t))
 		}
 	}
-	add(cell.Strong, pace(s, brief))
+	if brief {
+		add(cell.Strong, figures(s, 0))
+	} else {
+		add(cell.Strong, figures(s, 0, 3, 4))
+	}
 	switch {
 	case s.Advice != nil && s.Preliminary != "":
 		add(cell.Muted, "preliminary: "+tuning.Action(s.Advice))
@@ -65,30 +69,23 @@ func summary(s *loop.Snapshot, u *frame.Settings, brief bool) frame.Remarks {
 	case s.Quiet != "":
 		add(cell.Body, s.Quiet)
 	}
-	add(cell.Body, waits(s))
+	add(cell.Body, figures(s, 1, 2, 5))
 	if s.Advice != nil {
 		add(cell.Muted, s.Advice.Why)
 	}
 	return list
 }
 
-// waits returns the latencies and KV use of the latest window.
-func waits(s *loop.Snapshot) string {
+// figures returns some of the headline numbers of the latest window.
+func figures(s *loop.Snapshot, which ...int) string {
 	if outdated(s) || len(s.Points) == 0 {
 		return ""
 	}
-	p := s.Points[len(s.Points)-1]
-	return "TTFT p99 " + figure.ShowWithin(p.TTFT, p.TTFTBucket.Width(), "s") + ", ITL p99 " + figure.ShowWithin(p.ITL, p.ITLBucket.Width(), "s") + ", KV" + figure.NBSP + figure.Show(p.KV, "ratio")
-}
-
-// pace returns the throughput and queue of the latest window.
-func pace(s *loop.Snapshot, brief bool) string {
-	if outdated(s) || len(s.Points) == 0 {
-		return ""
+	var parts []string
+	for _, i := range which {
+		n := headlines()[i]
+		at := n.read(s)
+		parts = append(parts, strings.TrimSpace(n.label+" "+at.figure+figure.NBSP+at.unit))
 	}
-	p := s.Points[len(s.Points)-1]
-	if brief {
-		return figure.Show(p.Tokens, "tok/s")
-	}
-	return figure.Show(p.Tokens, "tok/s") + ", " + figure.Show(p.Running, "") + " running, " + figure.Show(p.Waiting, "") + " waiting"
+	return strings.Join(parts, ", ")
 }

@@ -25,7 +25,7 @@ type SeriesRow struct {
 	Detail      bool             // shown only in verbose output
 }
 
-// Timeline shows the activity or the level of each lane over a period of time.
+// Timeline shows the activity of each lane over a period of time.
 type Timeline struct {
 	ID, Title string
 	Desc      string // description for documents
@@ -33,31 +33,13 @@ type Timeline struct {
 	Lanes     []Lane
 	States    [3]string // names of the states working, waiting and off CPU
 	Keys      []Key
-	Moments   []Moment // marked above lanes of levels
 }
 
-// Lane is one row of a timeline: either stretches of activity or a level over time.
+// Lane is one row of a timeline.
 type Lane struct {
 	Label, Note string
-	Stretches   func() []Stretch // nil for a level
+	Stretches   func() []Stretch
 	Tooltip     func(int) string // text for the stretch at an index, for documents
-	Level       *Level
-}
-
-// Level is a quantity along the time axis.
-type Level struct {
-	Rows int // height in lines
-	Tone Tone
-	// Values returns n values, one for each column of equal duration. Absent values are gaps.
-	Values func(n int) []stat.Opt
-	// Scale returns the upper end of the scale for the largest value, and its label.
-	Scale func(largest float64) (top float64, text string)
-}
-
-// Moment is a labelled point in time.
-type Moment struct {
-	At   time.Duration // since the start of the timeline
-	Text string
 }
 
 // Stretch is the activity of a lane from one time to another. Its waiting time is drawn at the

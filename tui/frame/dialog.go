@@ -22,14 +22,10 @@ type Dialog struct {
 // them scrolls.
 func drawDialog(p cell.Pane, u *Settings) Extent {
 	d := &u.Ask
-	type row struct {
-		Remark
-		x int
-	}
-	var rows []row
+	var rows Remarks
 	for _, m := range d.Lines {
 		for _, text := range u.wrap(m.Text, p.Width()-4) {
-			rows = append(rows, row{Remark{m.Token, text}, 2})
+			rows = append(rows, Remark{m.Token, text})
 		}
 	}
 	around := 2 // rules
@@ -44,8 +40,7 @@ func drawDialog(p cell.Pane, u *Settings) Extent {
 	p.Text(2, 0, cell.Strong, " "+p.Cut(d.Title, p.Width()-6)+" ")
 	first := max(0, min(u.Down, len(rows)-page))
 	for y := range page {
-		m := rows[first+y]
-		p.Text(m.x, 1+y, m.Token, m.Text)
+		p.Text(2, 1+y, rows[first+y].Token, rows[first+y].Text)
 	}
 	if u.Over == OverlayAsk {
 		drawAnswers(p.Sub(2, h-2, p.Width()-4, 1), u)

@@ -191,10 +191,6 @@ func (s *formatter) timeline(x *page.Timeline) {
 	if len(x.Lanes) == 0 {
 		return
 	}
-	if x.Lanes[0].Level != nil {
-		s.levels(x)
-		return
-	}
 	signs, tones := laneSigns(s.ASCII), laneTones()
 	var legend page.Text
 	for i, state := range x.States {

@@ -3,7 +3,7 @@ package probe
 import (
 	"cmp"
 	"math"
-	"slices"
+	"strconv"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -26,19 +26,27 @@ func (r *report) timeline() page.Section {
 		zero = "the first send"
 	}
 	s := page.Section{ID: "timeline", Title: "Timeline", Note: "seconds since " + zero}
-	lanes := r.lanes()
-	if len(lanes) == 0 {
+	series := &page.Series{ID: "timeline", Noun: "step", Rows: r.lanes()}
+	if len(series.Rows) == 0 {
 		s.Note = ""
 		s.Add(page.Paragraph(r.absentText("no token, GPU or process was sampled")))
 		return s
 	}
-	s.Add(&page.Timeline{ID: "timeline", Total: r.c.Span(), Lanes: lanes, Moments: r.moments()})
+	step := r.c.Span() / timeColumns
+	series.Ends = make([]string, timeColumns)
+	for i := 0; i < timeColumns; i += 10 {
+		series.Ends[i] = strconv.FormatFloat((time.Duration(i) * step).Seconds(), 'g', 3, 64)
+	}
+	s.Add(series, page.Paragraph(page.Toned(page.Muted, figure.Joined(", ", append(r.moments(), "a step is "+figure.Duration(step))...))))
 	return s
 }
 
-// moments returns the first token and the end of the requests.
-func (r *report) moments() []page.Moment {
-	var list []page.Moment
+// timeColumns is the number of steps that a timeline divides the run into.
+const timeColumns = 60
+
+// moments names the first token and the end of the requests.
+func (r *report) moments() []string {
+	var list []string
 	first := time.Duration(math.MaxInt64)
 	for i := range r.c.Requests {
 		if k := r.c.Requests[i].Chunks; len(k) > 0 {
@@ -46,10 +54,10 @@ func (r *report) moments() []page.Moment {
 		}
 	}
 	if first < math.MaxInt64 {
-		list = append(list, page.Moment{At: first - r.c.Begin, Text: "first token " + figure.Duration(first-r.c.Begin)})
+		list = append(list, "first token "+figure.Duration(first-r.c.Begin))
 	}
 	if len(r.c.Requests) > 0 {
-		list = append(list, page.Moment{At: r.c.Span(), Text: "end " + figure.Duration(r.c.Span())})
+		list = append(list, "end "+figure.Duration(r.c.Span()))
 	}
 	return list
 }
@@ -103,40 +111,40 @@ func (a axis) mean(list []stretch) []stat.Opt {
 	return out
 }
 
-// lanes returns the lanes for the available data.
-func (r *report) lanes() []page.Lane {
-	var lanes []page.Lane
+// lanes returns a row for each of the available data.
+func (r *report) lanes() []page.SeriesRow {
+	var rows []page.SeriesRow
 	// unit is the unit of the scale; top is its fixed end, or 0.
-	add := func(label, note, unit string, top float64, rows int, tone page.Tone, values func(a axis) []stat.Opt) {
-		on := func(columns int) []stat.Opt { return values(axis{r.c.Begin, r.c.End, columns}) }
-		if !slices.ContainsFunc(on(1), func(v stat.Opt) bool { return v.OK }) {
+	add := func(label, note, unit string, top float64, values func(a axis) []stat.Opt) {
+		list, largest := values(axis{r.c.Begin, r.c.End, timeColumns}), stat.None
+		for _, v := range list {
+			largest = largest.Max(v)
+		}
+		if !largest.OK {
 			return
 		}
-		scale := func(largest float64) (float64, string) {
-			top := cmp.Or(top, laneTop(largest))
-			if unit == "" {
-				return top, figure.Count(top)
-			}
-			return top, figure.Value(top, unit)
+		top = cmp.Or(top, laneTop(largest.V))
+		for i := range list {
+			list[i] = list[i].Times(1 / top)
 		}
-		lanes = append(lanes, page.Lane{Label: label, Note: note, Level: &page.Level{Rows: rows, Tone: tone, Values: on, Scale: scale}})
+		rows = append(rows, page.SeriesRow{Label: label, Values: list, Note: note + ", up to " + figure.Show(stat.Some(top), unit)})
 	}
 	r.tokenLane(add)
 	if len(r.c.Requests) > 1 {
-		add("in flight", "requests, mean", "", 0, 2, page.Muted, r.inFlight)
+		add("in flight", "requests, mean", "", 0, r.inFlight)
 	}
 	if util := r.gauge(engine.GPUUtil, true); len(util) > 0 {
-		add("GPU", "busy, mean", "ratio", 1, 3, page.OK, func(a axis) []stat.Opt { return a.mean(util) })
+		add("GPU", "busy, mean", "ratio", 1, func(a axis) []stat.Opt { return a.mean(util) })
 	} else {
 		power := r.gauge(engine.GPUPowerW, false)
-		add("GPU", "power, mean", "W", 0, 3, page.OK, func(a axis) []stat.Opt { return a.mean(power) })
+		add("GPU", "power, mean", "W", 0, func(a axis) []stat.Opt { return a.mean(power) })
 	}
 	var cores []stretch
 	for _, l := range r.c.Tree.Load() {
 		cores = append(cores, stretch{l.From, l.To, l.Cores})
 	}
-	add("CPU", "cores, mean", "", 0, 3, page.Warn, func(a axis) []stat.Opt { return a.mean(cores) })
-	return lanes
+	add("CPU", "cores, mean", "", 0, func(a axis) []stat.Opt { return a.mean(cores) })
+	return rows
 }
 
 // laneTop returns the next round value. Lanes are low, so its steps are finer than those of an axis.
@@ -155,7 +163,7 @@ func laneTop(most float64) float64 {
 
 // tokenLane adds the rate of output tokens, or a mark for each chunk if no request has two. For an
 // observation it adds the rate of the server's counter.
-func (r *report) tokenLane(add func(label, note, unit string, whole float64, rows int, tone page.Tone, values func(axis) []stat.Opt)) {
+func (r *report) tokenLane(add func(label, note, unit string, whole float64, values func(axis) []stat.Opt)) {
 	if len(r.c.Requests) == 0 {
 		rates, estimate := r.c.CounterRates()
 		note := "tok/s, mean"
@@ -166,16 +174,16 @@ func (r *report) tokenLane(add func(label, note, unit string, whole float64, row
 		for _, rate := range rates {
 			list = append(list, stretch{rate.From, rate.To, rate.PerSecond})
 		}
-		add("tokens", note, "", 0, 3, page.Accent, func(a axis) []stat.Opt { return a.mean(list) })
+		add("tokens", note, "", 0, func(a axis) []stat.Opt { return a.mean(list) })
 		return
 	}
 	for i := range r.c.Requests {
 		if len(r.c.Requests[i].Chunks) > 1 {
-			add("tokens", "tok/s, mean", "", 0, 3, page.Accent, r.tokenRates)
+			add("tokens", "tok/s, mean", "", 0, r.tokenRates)
 			return
 		}
 	}
-	add("chunks", "as marks", "", 1, 1, page.Accent, func(a axis) []stat.Opt {
+	add("chunks", "as marks", "", 1, func(a axis) []stat.Opt {
 		marks := make([]stat.Opt, a.columns)
 		for i := range r.c.Requests {
 			for _, k := range r.c.Requests[i].Chunks {

@@ -230,9 +230,9 @@ func ChangeTable(list []*loop.Iteration) *page.Table {
 		page.Right("no.", page.Body, func(it *loop.Iteration) page.Cell { return page.Integer(it.N) }),
 		page.Right("at", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(figure.Clock(it.At)) }),
 		page.Left("change", page.Body, IterationChange),
-		page.Left("noticed as", page.Body, func(it *loop.Iteration) string { return string(it.Noticed) }),
-		page.Right("before, tok/s", page.Body, func(it *loop.Iteration) page.Cell { before, _ := Outputs(it); return page.Ratio(before.Value) }),
-		page.Right("after, tok/s", page.Body, func(it *loop.Iteration) page.Cell { _, after := Outputs(it); return page.Ratio(after.Value) }),
+		page.Left("noticed as", page.Body, func(it *loop.Iteration) string { return string(it.Noticed) }).Ranked(2),
+		page.Right("before, tok/s", page.Body, func(it *loop.Iteration) page.Cell { before, _ := Outputs(it); return page.Ratio(before.Value) }).Ranked(1),
+		page.Right("after, tok/s", page.Body, func(it *loop.Iteration) page.Cell { _, after := Outputs(it); return page.Ratio(after.Value) }).Ranked(1),
 		page.Right("difference", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(Change(Effect(it))) }),
 		page.Right("95"+nbsp+"% interval", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(effectInterval(it)) }).Ranked(4),
 		page.Right("predicted", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(goalRange(it)) }).Ranked(5),
@@ -241,7 +241,7 @@ func ChangeTable(list []*loop.Iteration) *page.Table {
 			tone, word := IterationResult(it)
 			return page.Cell{Text: word, Tone: tone}
 		}},
-		page.Left("what else differed", page.Body, func(it *loop.Iteration) string { return JoinClauses(it.Failure, strings.Join(it.Load, "; ")) }),
+		page.Left("what else differed", page.Body, func(it *loop.Iteration) string { return JoinClauses(it.Failure, strings.Join(it.Load, "; ")) }).Ranked(3),
 	})
 }
 
