@@ -46,16 +46,7 @@ func summary(s *loop.Snapshot, u *frame.Settings, brief bool) frame.Remarks {
 			add(cell.Accent, pendingWords(s)+"; x pauses")
 		}
 	}
-	if t := s.Trial; t != nil {
-		if r := lastResult(t.Results); r != nil {
-			text := "so far " + effect.Verdict{Result: r}.Effect()
-			if q, ok := effect.PredictionOf(t.Predicted, r.Goal); ok {
-				text += ", predicted " + figure.ChangeRange(q.Low.V, q.High.V)
-			}
-			add(cell.Trial, text)
-			add(cell.Body, nextLook(t))
-		}
-	}
+	addTrial(&list, s.Trial)
 	if brief {
 		add(cell.Strong, figures(s, 0))
 	} else {
@@ -74,6 +65,21 @@ func summary(s *loop.Snapshot, u *frame.Settings, brief bool) frame.Remarks {
 		add(cell.Muted, s.Advice.Why)
 	}
 	return list
+}
+
+// addTrial adds the result so far of a change on trial, and when the next look is.
+func addTrial(list *frame.Remarks, t *loop.Trial) {
+	if t == nil {
+		return
+	}
+	if r := lastResult(t.Results); r != nil {
+		text := "so far " + effect.Verdict{Result: r}.Effect()
+		if q, ok := effect.PredictionOf(t.Predicted, r.Goal); ok {
+			text += ", predicted " + figure.ChangeRange(q.Low.V, q.High.V)
+		}
+		list.Add(cell.Trial, text)
+		list.Add(cell.Body, nextLook(t))
+	}
 }
 
 // figures returns some of the headline numbers of the latest window.
