@@ -36,10 +36,10 @@ type Quantity struct {
 	Value  stat.Opt `json:"value"`
 	Unit   string   `json:"unit"`
 	Source Origin   `json:"source"`
-	Reason string   `json:"reason,omitempty"`
-	Note   string   `json:"note,omitempty"`
 	// AtLeast marks the value as a lower bound: the quantile lies above the page's last bucket.
-	AtLeast bool `json:"at_least,omitempty"`
+	AtLeast bool   `json:"at_least,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Note    string `json:"note,omitempty"`
 	// Bucket has the bounds of the histogram bucket of a quantile, in the unit of Value; zero if the value
 	// comes from no bucket.
 	Bucket stat.Bucket `json:"bounds,omitzero"`

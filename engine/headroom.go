@@ -19,11 +19,11 @@ type Headroom struct {
 	High stat.Opt `json:"high"`
 	// Running are the requests that run then.
 	Running stat.Opt      `json:"running"`
-	Limit   HeadroomLimit `json:"limit" absent:""`
+	Limit   HeadroomLimit `json:"limit,omitzero"`
 	// Objective is the one that breaks first, "" where another limit is reached before: "itl_p99 under 60 ms".
 	Objective string `json:"objective,omitempty"`
 	// Reason is why it is unknown or none, "" otherwise.
-	Reason string `json:"reason" absent:""`
+	Reason string `json:"reason,omitzero"`
 }
 
 // HeadroomLimit is what is full when requests begin to wait.

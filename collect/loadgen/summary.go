@@ -55,7 +55,7 @@ type Summary struct {
 	Arrival Arrival       `json:"arrival"`
 	Seed    uint64        `json:"seed"`
 	// TokensPerWord is the value that prompts were written for; 0 if characters count as tokens.
-	TokensPerWord float64 `json:"tokens_per_word" absent:"0"`
+	TokensPerWord float64 `json:"tokens_per_word,omitzero"`
 	Simulated     bool    `json:"simulated"` // the server reports that it is a simulation
 	Score
 	Phases []PhaseSummary `json:"phases"` // of a load with several; otherwise nil

@@ -148,12 +148,12 @@ const (
 type SourceState struct {
 	Name     string        `json:"name"` // "metrics", "gpu", "processes"
 	State    Freshness     `json:"state"`
-	Why      string        `json:"reason" absent:""`      // why it is absent, or the last failure
-	Last     time.Duration `json:"last_s" absent:"0"`     // time of the last good reading
-	Took     time.Duration `json:"took_s" absent:"0"`     // duration of the last good reading
-	Interval time.Duration `json:"interval_s" absent:"0"` // between readings; 0 if unknown
-	Failures int           `json:"failures"`              // consecutive
-	Missed   int           `json:"missed"`                // ticks that rooftop missed so far
+	Why      string        `json:"reason,omitzero"`     // why it is absent, or the last failure
+	Last     time.Duration `json:"last_s,omitzero"`     // time of the last good reading
+	Took     time.Duration `json:"took_s,omitzero"`     // duration of the last good reading
+	Interval time.Duration `json:"interval_s,omitzero"` // between readings; 0 if unknown
+	Failures int           `json:"failures"`            // consecutive
+	Missed   int           `json:"missed"`              // ticks that rooftop missed so far
 }
 
 // IterationEnd is the outcome of an iteration.
@@ -265,8 +265,8 @@ type Entry struct {
 	Seq   int           `json:"seq"`
 	T     time.Duration `json:"t_s"`
 	Level Level         `json:"level"`
-	Kind  EventKind     `json:"kind" absent:""` // "" without an event
-	Noted bool          `json:"-"`              // from the session (see Noted), such as a written report
+	Kind  EventKind     `json:"kind,omitzero"` // "" without an event
+	Noted bool          `json:"-"`             // from the session (see Noted), such as a written report
 	Text  string        `json:"text"`
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Target is the traced process, and how it was read.
 type Target struct {
-	PID     int    `json:"pid" absent:"0"` // 0 if a file was probed instead of a process
+	PID     int    `json:"pid,omitzero"` // 0 if a file was probed instead of a process
 	Command string `json:"command"`
 	// Files are the relevant mapped files, in the order of their roles.
 	Files []File `json:"files"`
@@ -27,9 +27,9 @@ type Target struct {
 	Sites    []Site `json:"sites"`
 	Arch     string `json:"arch"` // GOARCH
 	Kernel   string `json:"kernel"`
-	CPU      string `json:"cpu"`             // the CPU's model name
-	CPUs     int    `json:"cpus" absent:"0"` // logical CPUs that the target may use, 0 unknown
-	Model    string `json:"model"`           // path of the mapped model file, "" unknown
+	CPU      string `json:"cpu"`           // the CPU's model name
+	CPUs     int    `json:"cpus,omitzero"` // logical CPUs that the target may use, 0 unknown
+	Model    string `json:"model"`         // path of the mapped model file, "" unknown
 }
 
 // File is one mapped file of the target.
@@ -48,7 +48,7 @@ type Site struct {
 	// instead of single-stepping it (arch/x86/kernel/uprobes.c).
 	Instruction string        `json:"instruction"`
 	Cheap       bool          `json:"cheap"`
-	Cost        time.Duration `json:"cost_ns" absent:"0"` // expected cost per hit, 0 if not estimated
+	Cost        time.Duration `json:"cost_ns,omitzero"` // expected cost per hit, 0 if not estimated
 }
 
 // Recording is what a source recorded of one target in one run.
@@ -88,8 +88,8 @@ type Gap struct {
 type Peak struct {
 	// BytesPerSecond is the highest known rate of reading memory, FlopsPerSecond that of
 	// floating-point operations (a multiply and an add are two); 0 is unknown.
-	BytesPerSecond float64 `json:"bytes_per_s" absent:"0"`
-	FlopsPerSecond float64 `json:"flops_per_s" absent:"0"`
+	BytesPerSecond float64 `json:"bytes_per_s,omitzero"`
+	FlopsPerSecond float64 `json:"flops_per_s,omitzero"`
 	// FlopsOf is what FlopsPerSecond counts: "f32, AVX-512 FMA"; "" is unknown.
 	FlopsOf string `json:"flops_of,omitempty"`
 	// Int8PerSecond is the bare rate of operations on eight-bit integers (a multiply and an add
@@ -99,7 +99,7 @@ type Peak struct {
 	Int8PerSecond float64 `json:"int8_ops_per_s,omitempty"`
 	Int8Of        string  `json:"int8_of,omitempty"`
 	// Threads is the number of threads that the rates are for, 0 if unknown.
-	Threads int `json:"threads" absent:"0"`
+	Threads int `json:"threads,omitzero"`
 	// From is [PeakMeasured], [PeakCatalog] or [PeakSeen]; "" is none.
 	From string `json:"from"`
 }
@@ -107,8 +107,8 @@ type Peak struct {
 // PeakPoint is the rates of a [Peak] with another number of threads.
 type PeakPoint struct {
 	Threads        int     `json:"threads"`
-	BytesPerSecond float64 `json:"bytes_per_s" absent:"0"`
-	FlopsPerSecond float64 `json:"flops_per_s" absent:"0"`
+	BytesPerSecond float64 `json:"bytes_per_s,omitzero"`
+	FlopsPerSecond float64 `json:"flops_per_s,omitzero"`
 	Int8PerSecond  float64 `json:"int8_ops_per_s,omitempty"`
 }
 
@@ -128,24 +128,24 @@ func Quantised(name string) bool {
 type Observer struct {
 	// HitsPerToken is the number of probe hits per decoded token, CostPerHit the estimated cost
 	// of one, Expected their cost as a share of the target's speed; 0 is not estimated.
-	HitsPerToken float64       `json:"hits_per_token" absent:"0"`
-	CostPerHit   time.Duration `json:"cost_per_hit_ns" absent:"0"`
-	Expected     float64       `json:"expected_ratio" absent:"0"`
+	HitsPerToken float64       `json:"hits_per_token,omitzero"`
+	CostPerHit   time.Duration `json:"cost_per_hit_ns,omitzero"`
+	Expected     float64       `json:"expected_ratio,omitzero"`
 	// Threads is the number of threads that are hit concurrently and share HitsPerToken; 0 is
 	// unknown, and counts as one. GraphTime is the time of a decode graph without probes: the
 	// median of Graphs, or the fastest if these are fewer than 20. From is [ExpectedTrace],
 	// [ExpectedBefore], [ExpectedOther] or [ExpectedUnknown]; "" if unknown.
-	Threads   int           `json:"threads" absent:"0"`
-	GraphTime time.Duration `json:"expected_graph_ns" absent:"0"`
-	Graphs    int           `json:"expected_graphs" absent:"0"`
+	Threads   int           `json:"threads,omitzero"`
+	GraphTime time.Duration `json:"expected_graph_ns,omitzero"`
+	Graphs    int           `json:"expected_graphs,omitzero"`
 	From      string        `json:"expected_from"`
 	// MeanGraph is the mean of the trace's decode graphs, including probes and interruptions; 0
 	// if Graphs are not the trace's.
-	MeanGraph time.Duration `json:"expected_mean_graph_ns" absent:"0"`
+	MeanGraph time.Duration `json:"expected_mean_graph_ns,omitzero"`
 	// Times is the correction of Expected, as in [Expectation]; 0 is none.
-	Times float64 `json:"expected_times" absent:"0"`
+	Times float64 `json:"expected_times,omitzero"`
 	// Limit is the largest share of its speed that the target may lose; 0 is no limit.
-	Limit float64 `json:"limit_ratio" absent:"0"`
+	Limit float64 `json:"limit_ratio,omitzero"`
 	// Measured is the share of speed lost by toggled windows, with its 95 % interval; Windows
 	// is 0 if it was not measured.
 	Measured     float64 `json:"measured_ratio"`
@@ -156,5 +156,5 @@ type Observer struct {
 	// thread that could have run, like [OtherRow.Share], and ReaderTime how long; absent and 0
 	// if scheduling was not traced, or rooftop's PID is unknown.
 	Reader     stat.Opt      `json:"reader_ratio"`
-	ReaderTime time.Duration `json:"reader_ns" absent:"-1"`
+	ReaderTime time.Duration `json:"reader_ns"`
 }

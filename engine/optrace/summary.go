@@ -10,8 +10,8 @@ import (
 )
 
 // Summary has every figure of a trace. It is the document rooftop.trace/v1 by its tags: a key
-// ends in the unit of its value (_ns, _s, _ratio). A value that is unknown is absent (null),
-// and Gaps say why. The tag absent gives the number that represents an unknown value.
+// ends in the unit of its value (_ns, _s, _ratio). A value that is unknown is null, and Gaps say
+// why. A number tagged omitzero is unknown if it is 0.
 type Summary struct {
 	Target    Target        `json:"target"`
 	Coverage  Coverage      `json:"coverage"`
@@ -54,9 +54,9 @@ type Coverage struct {
 	KeptTo   stat.Opt `json:"kept_to_s"`
 	// Graphs counts the complete graphs; Partial ones are excluded from every figure. Both are
 	// 0 if graphs were not traced, see [Coverage.SawGraphs].
-	Graphs  int      `json:"graphs" absent:"-1"`
-	Partial int      `json:"partial_graphs" absent:"-1"`
-	Calls   int      `json:"calls" absent:"-1"`
+	Graphs  int      `json:"graphs"`
+	Partial int      `json:"partial_graphs"`
+	Calls   int      `json:"calls"`
 	OpShare stat.Opt `json:"operators_of_graph_ratio"` // time of thread 0 that spans cover, and traced waits
 	GraphOf stat.Opt `json:"graphs_of_call_ratio"`
 	// OpsPerToken is the number of operators of one decode graph that thread 0 computes.
@@ -97,12 +97,12 @@ func (s *Summary) FindGap(what string) *Gap {
 // PhaseRow is one phase of a trace.
 type PhaseRow struct {
 	Phase   string            `json:"phase"`
-	Calls   int               `json:"calls" absent:"0"`  // 0 if only graphs were seen
-	Tokens  int64             `json:"tokens" absent:"0"` // 0 unknown
-	Call    stat.Distribution `json:"call"`              // time of a call
-	Graph   stat.Distribution `json:"graph"`             // time of a graph
-	Rate    stat.Opt          `json:"tokens_per_s"`      // tokens over the time of the calls, or of graphs if no call was seen
-	Between stat.Distribution `json:"between"`           // from the end of a call to the start of the next: sampling, the application
+	Calls   int               `json:"calls,omitzero"`  // 0 if only graphs were seen
+	Tokens  int64             `json:"tokens,omitzero"` // 0 unknown
+	Call    stat.Distribution `json:"call"`            // time of a call
+	Graph   stat.Distribution `json:"graph"`           // time of a graph
+	Rate    stat.Opt          `json:"tokens_per_s"`    // tokens over the time of the calls, or of graphs if no call was seen
+	Between stat.Distribution `json:"between"`         // from the end of a call to the start of the next: sampling, the application
 	// Paced is the rate including the time between the calls of one answer: tokens over the
 	// time from the start of a decode to the start of the next one. It is absent for other
 	// phases, and if calls overlap or most pauses are waits for a request.
@@ -202,7 +202,7 @@ type LayerRow struct {
 // ThreadRow is one compute thread over all graphs. Ratios are of the time of graphs.
 type ThreadRow struct {
 	Thread    int `json:"thread"`
-	ThreadIDs int `json:"thread_ids" absent:"0"` // number of distinct thread ids, 0 if unknown
+	ThreadIDs int `json:"thread_ids,omitzero"` // number of distinct thread ids, 0 if unknown
 	// Busy, Sync and Off divide the time of the thread: it computes, it waits for others on its
 	// CPU, it is off its CPU, in a barrier or not. The remainder is time without an operator.
 	// All three are of the same graphs, those with the most detail. A part that these graphs
@@ -234,17 +234,17 @@ type TokenRow struct {
 	Begin   time.Duration `json:"begin_ns"` // since the start of the trace
 	Time    time.Duration `json:"time_ns"`
 	Phase   string        `json:"phase"`
-	Tokens  int           `json:"tokens" absent:"0"`   // 0 unknown
-	Graph   time.Duration `json:"graph_ns" absent:"0"` // time of its graphs, 0 if none is complete
-	Off     OptTime       `json:"off_cpu_ns"`          // absent if scheduling was not traced
-	Context int64         `json:"context" absent:"0"`  // KV length, 0 unknown
+	Tokens  int           `json:"tokens,omitzero"`   // 0 unknown
+	Graph   time.Duration `json:"graph_ns,omitzero"` // time of its graphs, 0 if none is complete
+	Off     OptTime       `json:"off_cpu_ns"`        // absent if scheduling was not traced
+	Context int64         `json:"context,omitzero"`  // KV length, 0 unknown
 }
 
 // Experts is the use of experts by mixtures.
 type Experts struct {
-	Count  int           `json:"experts" absent:"0"` // per layer, 0 if unknown
-	Used   int           `json:"used" absent:"0"`    // per token, 0 if no choice was read
-	Tokens int64         `json:"tokens"`             // tokens whose choices were read, summed over layers
+	Count  int           `json:"experts,omitzero"` // per layer, 0 if unknown
+	Used   int           `json:"used,omitzero"`    // per token, 0 if no choice was read
+	Tokens int64         `json:"tokens"`           // tokens whose choices were read, summed over layers
 	Layers []ExpertLayer `json:"layers"`
 	// CV is the coefficient of variation of how often experts were chosen, all layers
 	// together; 0 is perfectly even.
@@ -294,16 +294,16 @@ type TypeRow struct {
 
 // CriticalRow is one part of the critical path.
 type CriticalRow struct {
-	Name   string        `json:"name"`               // operator, or "start", "synchronisation"
-	Thread int           `json:"thread" absent:"-1"` // the thread that was most often on the path, or [NoThread]
+	Name   string        `json:"name"`   // operator, or "start", "synchronisation"
+	Thread int           `json:"thread"` // the thread that was most often on the path, or [NoThread]
 	Time   time.Duration `json:"time_ns"`
 	Share  stat.Opt      `json:"share_ratio"`
 }
 
 // OtherRow is another process that ran while the target could have.
 type OtherRow struct {
-	PID   int           `json:"pid" absent:"0"` // 0 for several
-	Name  string        `json:"name"`           // "" unknown
+	PID   int           `json:"pid,omitzero"` // 0 for several
+	Name  string        `json:"name"`         // "" unknown
 	Time  time.Duration `json:"time_ns"`
 	Share stat.Opt      `json:"share_ratio"` // of the time of graphs, by the thread that lost most in each
 	// OfThreads is Time as a share of the time of all threads.
@@ -315,7 +315,7 @@ type BackendRow struct {
 	Name   string        `json:"name"`
 	Splits int64         `json:"splits"`
 	Nodes  int64         `json:"nodes"`
-	Time   time.Duration `json:"time_ns" absent:"0"` // of graphs on the CPU, 0 if unknown
+	Time   time.Duration `json:"time_ns,omitzero"` // of graphs on the CPU, 0 if unknown
 	// Seen reports whether its operators are in the figures. Those of a GPU are not, and Pair
 	// names the tool that shows them.
 	Seen bool   `json:"operators_seen"`

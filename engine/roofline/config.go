@@ -152,7 +152,7 @@ type Classic struct {
 	RecoverableUSDPerHour stat.Opt `json:"recoverable_usd_per_hour"`
 	BytesPerParam         stat.Opt `json:"bytes_per_param"`
 	BytesPerParamFrom     string   `json:"bytes_per_param_from"`
-	Caveat                string   `json:"caveat" absent:""` // set for a prefill-heavy load, whose efficiency reads low; else ""
+	Caveat                string   `json:"caveat,omitzero"` // set for a prefill-heavy load, whose efficiency reads low; else ""
 }
 
 // Operating has the physical ceilings at the measured operating point, summed over the replicas of

@@ -65,9 +65,9 @@ func (o Opt) Map(f func(float64) float64) Opt {
 	return Some(f(o.V))
 }
 
-// MarshalJSON encodes the value, or null if it is absent.
+// MarshalJSON encodes the value, or null if it is absent or not finite.
 func (o Opt) MarshalJSON() ([]byte, error) {
-	if !o.OK {
+	if !o.Finite().OK {
 		return []byte("null"), nil
 	}
 	return json.Marshal(o.V)

@@ -113,5 +113,5 @@ type Spread struct {
 	Repeats int `json:"repeats"`
 	// DoF are the degrees of freedom of the estimate.
 	DoF  float64 `json:"-"`
-	From string  `json:"from" absent:""` // its source, in words
+	From string  `json:"from,omitzero"` // its source, in words
 }

@@ -16,8 +16,8 @@ type Build struct {
 	// Version is that of the release or of the module. Between releases it is a pseudo-version, which names
 	// the commit; "devel" if the checkout's history was not read, as in tests.
 	Version string `json:"version"`
-	Commit  string `json:"commit" absent:""` // "" if unknown, as for a module from a proxy
-	Date    string `json:"date" absent:""`   // of the commit, in RFC 3339; "" if unknown
+	Commit  string `json:"commit,omitzero"` // "" if unknown, as for a module from a proxy
+	Date    string `json:"date,omitzero"`   // of the commit, in RFC 3339; "" if unknown
 	// Modified is set if files of the checkout differed from the commit.
 	Modified bool   `json:"modified"`
 	Go       string `json:"go"`       // its release, such as go1.26.0

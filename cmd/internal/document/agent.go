@@ -20,40 +20,30 @@ const (
 
 // WriteServers writes servers as one rooftop.servers/v1 document.
 func WriteServers(w io.Writer, list []tuning.ListedServer) error {
-	return Write(w, &struct {
-		Schema  string                `json:"schema"`
-		Servers []tuning.ListedServer `json:"servers"`
-	}{ServersSchema, list})
+	return Write(w, Object{{"schema", ServersSchema}, {"servers", list}})
 }
 
 // WriteMeasurement writes a measurement as one rooftop.measurement/v1 document.
 func WriteMeasurement(w io.Writer, m *loop.Measurement) error {
-	return Write(w, &struct {
-		Schema      string          `json:"schema"`
-		Measurement pastMeasurement `json:"measurement"`
-		Launch      string          `json:"launch" absent:""`
-		Measured    Object          `json:"measured"`
-		Notes       []string        `json:"notes"`
-	}{MeasurementSchema, newPastMeasurement(m), m.Inputs.LaunchText, measured(&m.Diagnosis), m.Notes})
+	return Write(w, Object{
+		{"schema", MeasurementSchema},
+		{"measurement", pastMeasurement(m)},
+		{"launch", orNull(m.Inputs.LaunchText)},
+		{"measured", measured(&m.Diagnosis)},
+		{"notes", m.Notes},
+	})
 }
 
 // WriteVerdict writes a verdict on all measurements of two configurations as one rooftop.verdict/v1 document.
 func WriteVerdict(w io.Writer, c *tuning.PastComparison) error {
-	doc := newCompared(VerdictSchema, c)
-	doc.BeforeNames, doc.AfterNames, doc.Kept = c.BeforeNames, c.AfterNames, c.Kept
-	return Write(w, doc)
+	return Write(w, append(comparison(VerdictSchema, c),
+		Member{"before_measurements", c.BeforeNames}, Member{"after_measurements", c.AfterNames}, Member{"kept", c.Kept}))
 }
 
 // WritePrediction writes the predicted effect of a change as one rooftop.prediction/v1 document. r is nil if nothing
 // predicts it, for the reason why.
 func WritePrediction(w io.Writer, measurement string, change engine.Change, r *engine.Recommendation, why string) error {
-	return Write(w, &struct {
-		Schema      string                 `json:"schema"`
-		Measurement string                 `json:"measurement"`
-		Change      engine.Change          `json:"change"`
-		Prediction  *engine.Recommendation `json:"prediction"`
-		Reason      string                 `json:"reason" absent:""`
-	}{PredictionSchema, measurement, change, r, why})
+	return Write(w, Object{{"schema", PredictionSchema}, {"measurement", measurement}, {"change", change}, {"prediction", r}, {"reason", orNull(why)}})
 }
 
 // WriteApplied writes a change that was made, or its revert, as one rooftop.applied/v1 document.

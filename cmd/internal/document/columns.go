@@ -1,16 +1,12 @@
 package document
 
-import (
-	"time"
+import "github.com/rooftop-dev/rooftop/engine/stat"
 
-	"github.com/rooftop-dev/rooftop/engine/stat"
-)
-
-// moments returns a dense column: a duration of each sample, in seconds.
-func moments[S any](list []S, field func(*S) time.Duration) []float64 {
-	out := make([]float64, len(list))
-	for i := range out {
-		out[i] = field(&list[i]).Seconds()
+// each returns f of each element of a list.
+func each[S, T any](list []S, f func(*S) T) []T {
+	out := make([]T, len(list))
+	for i := range list {
+		out[i] = f(&list[i])
 	}
 	return out
 }

@@ -3,7 +3,6 @@ package document
 import (
 	"cmp"
 	"io"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
@@ -20,33 +19,6 @@ type program struct {
 	Version string `json:"version"`
 }
 
-// diagnosis is a rooftop.diagnosis/v1 object.
-type diagnosis struct {
-	Schema         string                 `json:"schema"`
-	Rooftop        program                `json:"rooftop"`
-	Started        time.Time              `json:"started"`
-	Ended          time.Time              `json:"ended"`
-	Duration       time.Duration          `json:"duration_s"`
-	Target         engine.Target          `json:"target"`
-	Facts          Object                 `json:"facts"`
-	Conflicts      []string               `json:"conflicts"`
-	Windows        engine.WindowCounts    `json:"windows"`
-	Measured       Object                 `json:"measured"`
-	Ceiling        ceiling                `json:"ceiling"`
-	Headroom       engine.Headroom        `json:"headroom"`
-	Findings       []engine.Finding       `json:"findings"`
-	Recommendation *engine.Recommendation `json:"recommendation"`
-	Runners        []engine.FindingID     `json:"runners"`
-	Outcome        engine.Outcome         `json:"outcome"`
-	Doubt          string                 `json:"doubt"`
-	Overload       string                 `json:"overload,omitempty"` // only where requests queue and no change helps
-	Condition      *condition             `json:"condition"`          // null if nothing is wrong
-	GPUs           []Object               `json:"gpus"`
-	Missing        []engine.Missing       `json:"missing"`
-	Notes          []string               `json:"notes"`
-	LastRaw        *rawWindow             `json:"last_raw_window"`
-}
-
 // WriteDiagnosis writes d as one rooftop.diagnosis/v1 document.
 func WriteDiagnosis(w io.Writer, d *engine.Diagnosis) error { return Write(w, Diagnosis(d)) }
 
@@ -55,19 +27,42 @@ func Diagnosis(d *engine.Diagnosis) any {
 	if d == nil {
 		return nil
 	}
-	return &diagnosis{
-		Schema: DiagnosisSchema, Rooftop: program{d.Version}, Started: d.Started, Ended: d.Started.Add(d.Duration), Duration: d.Duration,
-		Target: d.Target, Facts: facts(&d.Facts), Conflicts: d.Facts.Conflicts, Windows: d.Windows, Measured: measured(d), Ceiling: newCeiling(&d.Ceiling), Headroom: d.Headroom,
-		Findings: d.Findings, Recommendation: d.Recommendation, Runners: d.Runners, Outcome: d.Outcome, Doubt: d.Doubt, Overload: d.Overload, Condition: conditionOf(d), GPUs: gpus(d.GPUs),
-		Missing: d.Missing, Notes: d.Notes, LastRaw: newRawWindow(tuning.LastRaw(d)),
+	o := Object{
+		{"schema", DiagnosisSchema},
+		{"rooftop", program{d.Version}},
+		{"started", d.Started},
+		{"ended", d.Started.Add(d.Duration)},
+		{"duration_s", d.Duration},
+		{"target", d.Target},
+		{"facts", facts(&d.Facts)},
+		{"conflicts", d.Facts.Conflicts},
+		{"windows", d.Windows},
+		{"measured", measured(d)},
+		{"ceiling", newCeiling(&d.Ceiling)},
+		{"headroom", d.Headroom},
+		{"findings", d.Findings},
+		{"recommendation", d.Recommendation},
+		{"runners", d.Runners},
+		{"outcome", d.Outcome},
+		{"doubt", d.Doubt},
 	}
+	if d.Overload != "" { // requests queue and no change helps
+		o = append(o, Member{"overload", d.Overload})
+	}
+	return append(o,
+		Member{"condition", conditionOf(d)},
+		Member{"gpus", gpus(d.GPUs)},
+		Member{"missing", d.Missing},
+		Member{"notes", d.Notes},
+		Member{"last_raw_window", rawWindow(tuning.LastRaw(d))},
+	)
 }
 
 // factValue is a fact in a document.
 type factValue struct {
 	Value  any           `json:"value"`
 	Unit   string        `json:"unit"`
-	Source engine.Source `json:"source" absent:""`
+	Source engine.Source `json:"source,omitzero"`
 	Note   string        `json:"note"`
 }
 
@@ -94,21 +89,10 @@ func facts(f *engine.Facts) Object {
 	return o
 }
 
-// quantity is a quantity in a document, with its keys in the order of the schema.
-type quantity struct {
-	Value   stat.Opt      `json:"value"`
-	Unit    string        `json:"unit"`
-	Source  engine.Origin `json:"source"`
-	AtLeast bool          `json:"at_least,omitempty"`
-	Reason  string        `json:"reason,omitempty"`
-	Note    string        `json:"note,omitempty"`
-	Bounds  stat.Bucket   `json:"bounds,omitzero"` // ends of the bucket of a quantile
-}
-
 func measured(d *engine.Diagnosis) Object {
 	o := Object{}
 	for _, q := range tuning.Quantities(d) {
-		o = append(o, Member{q.Name, quantity{q.Value, q.Unit, q.Source, q.AtLeast, q.Reason, q.Note, q.Bucket}})
+		o = append(o, Member{q.Name, q.Quantity})
 	}
 	return o
 }
@@ -176,57 +160,42 @@ func gpus(list []engine.GPUSummary) []Object {
 	return out
 }
 
-// rawWindow is the last window of a run without an evaluable one.
-type rawWindow struct {
-	Evaluable bool          `json:"evaluable"`
-	Why       string        `json:"why"`
-	Start     time.Duration `json:"start_s"`
-	Duration  time.Duration `json:"duration_s"`
-	Polls     int           `json:"polls"`
-	Failed    int           `json:"failed"`
-	Missed    int           `json:"missed"`
-	Restarted bool          `json:"restarted"`
-	Running   stat.Opt      `json:"running"`
-	Waiting   stat.Opt      `json:"waiting"`
-	KV        stat.Opt      `json:"kv_usage"`
-	Output    stat.Opt      `json:"generation_tokens_per_s"`
-	Prompt    stat.Opt      `json:"prompt_tokens_per_s"`
-}
-
-func newRawWindow(w *engine.Window) *rawWindow {
+// rawWindow returns the last window of a run without an evaluable one, nil if there is one.
+func rawWindow(w *engine.Window) any {
 	if w == nil {
 		return nil
 	}
-	return &rawWindow{
-		Evaluable: w.Evaluable, Why: w.Why, Start: w.Start, Duration: w.Duration, Polls: w.Polls, Failed: w.Failed, Missed: w.Missed, Restarted: w.Restarted,
-		Running: w.Running, Waiting: w.Waiting, KV: w.KV, Output: w.Rate[engine.CounterGenerationTokens], Prompt: w.Rate[engine.CounterPromptTokens],
+	return Object{
+		{"evaluable", w.Evaluable},
+		{"why", w.Why},
+		{"start_s", w.Start},
+		{"duration_s", w.Duration},
+		{"polls", w.Polls},
+		{"failed", w.Failed},
+		{"missed", w.Missed},
+		{"restarted", w.Restarted},
+		{"running", w.Running},
+		{"waiting", w.Waiting},
+		{"kv_usage", w.KV},
+		{"generation_tokens_per_s", w.Rate[engine.CounterGenerationTokens]},
+		{"prompt_tokens_per_s", w.Rate[engine.CounterPromptTokens]},
 	}
 }
 
-// condition describes what is wrong with a server.
-type condition struct {
-	State  engine.Illness `json:"state"`
-	Lasted stat.Opt       `json:"lasted_s"` // at least
-	Reason string         `json:"reason"`
-	// Doubt states why the server may be idle instead; with a doubt it is not unhealthy.
-	Doubt string `json:"doubt"`
-	// Action is the next step, "" if unknown.
-	Action string `json:"action"`
-}
-
-// conditionOf returns the condition of a diagnosis, nil if nothing is wrong.
-func conditionOf(d *engine.Diagnosis) *condition {
-	out := newCondition(d.Condition)
-	if f := d.Finding(engine.Stuck); out != nil && f != nil && f.Fix != nil {
-		out.Action = f.Fix.Command
+// conditionOf returns what is wrong with the server of a diagnosis, nil if nothing is.
+func conditionOf(d *engine.Diagnosis) any {
+	action := ""
+	if f := d.Finding(engine.Stuck); f != nil && f.Fix != nil {
+		action = f.Fix.Command
 	}
-	return out
+	return condition(d.Condition, action)
 }
 
-// newCondition returns a condition without the action, nil if nothing is wrong.
-func newCondition(c engine.Condition) *condition {
+// condition returns what is wrong with a server and the next step, "" if unknown. It is nil if nothing is wrong.
+func condition(c engine.Condition, action string) any {
 	if c.State == "" {
 		return nil
 	}
-	return &condition{State: c.State, Lasted: stat.Opt{V: c.Lasted.Seconds(), OK: c.Lasted > 0}, Reason: c.Reason, Doubt: c.Doubt}
+	// A doubt is why the server may be idle instead; with one it is not unhealthy.
+	return Object{{"state", c.State}, {"lasted_s", orNull(max(c.Lasted, 0))}, {"reason", c.Reason}, {"doubt", c.Doubt}, {"action", action}}
 }

@@ -1,20 +1,17 @@
-// Package document encodes the JSON documents of rooftop from tagged structs, with one encoder for all.
+// Package document writes the JSON documents of rooftop, from values with json tags and from objects.
 //
-// A document has every key, in the order of its struct. Absent values are null: an absent stat.Opt, a number
-// that is not finite, a nil pointer or interface. A nil slice is an empty array. A time.Duration under a key
-// that ends in _s is in seconds; a time.Time is UTC in RFC 3339.
-//
-// In addition to json:"name,omitempty" the encoder supports two tags: absent:"x" names the value that is
-// encoded as null (absent:"" for a text, absent:"0" for a number or a duration); layout:"line" encodes a
-// member in one line instead of one for each of thousands of numbers.
+// Its encoder differs from encoding/json so that a document is always valid and has every key. Absent values are
+// null: an absent stat.Opt, a number that is not finite, a nil pointer or interface, and a text or number that
+// is zero and tagged omitzero. A nil slice is an empty array. A time.Duration under a key that ends in _s is in
+// seconds. A time.Time is UTC in RFC 3339.
 package document
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,53 +28,52 @@ type Member struct {
 	Value any
 }
 
-// Object is a JSON object with variable keys, such as names of quantities, in order. An object with fixed
-// keys is a struct.
+// Object is a JSON object with its keys in order.
 type Object []Member
+
+// set adds a member, or replaces the value of the key.
+func (o *Object) set(key string, value any) {
+	if i := slices.IndexFunc(*o, func(m Member) bool { return m.Key == key }); i >= 0 {
+		(*o)[i].Value = value
+		return
+	}
+	*o = append(*o, Member{key, value})
+}
 
 // Documenter is implemented by types that are encoded as another value.
 type Documenter interface{ Document() any }
 
-// Write writes v as one JSON document, indented by two spaces, with a trailing newline.
-func Write(w io.Writer, v any) error {
-	var b bytes.Buffer
-	if _, object := v.(Object); !object && reflect.Indirect(reflect.ValueOf(v)).Kind() != reflect.Struct {
-		e := newEncoder()
-		if err := e.encode(v); err != nil {
-			return err
-		}
-		if err := json.Indent(&b, e.b.Bytes(), "", "  "); err != nil {
-			return err
-		}
-		b.WriteByte('\n')
-		_, err := w.Write(plainSpaces(b.Bytes()))
-		return err
-	}
-	members, err := membersOf(v)
+// Write writes v as one JSON document, indented by two spaces, with a trailing newline. The last members of the
+// document may be given apart: they have thousands of numbers, and each is written in one line.
+func Write(w io.Writer, v any, last ...Member) error {
+	text, err := encode(v)
 	if err != nil {
 		return err
 	}
-	for i, m := range members {
-		b.WriteString(map[bool]string{true: "{\n  ", false: ",\n  "}[i == 0])
-		fmt.Fprintf(&b, "%q: ", m.name)
-		if m.line {
-			b.Write(m.raw)
-		} else if err := json.Indent(&b, m.raw, "  ", "  "); err != nil {
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		return err
+	}
+	for _, m := range last {
+		text, err := encode(m.Value)
+		if err != nil {
 			return err
 		}
+		b.Truncate(b.Len() - len("\n}"))
+		fmt.Fprintf(&b, ",\n  %q: %s\n}", m.Key, text)
 	}
-	b.WriteString("\n}\n")
+	b.WriteByte('\n')
 	_, err = w.Write(plainSpaces(b.Bytes()))
 	return err
 }
 
 // WriteLine writes v as one line.
 func WriteLine(w io.Writer, v any) error {
-	e := newEncoder()
-	if err := e.encode(v); err != nil {
+	text, err := encode(v)
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(append(plainSpaces(e.b.Bytes()), '\n'))
+	_, err = w.Write(append(plainSpaces(text), '\n'))
 	return err
 }
 
@@ -104,91 +100,42 @@ func controls(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || unicode.In(r, unicode.Bidi_Control)
 }
 
-// rawMember is a member of the outermost object.
-type rawMember struct {
-	name string
-	raw  []byte
-	line bool
-}
-
-func membersOf(v any) ([]rawMember, error) {
-	var list []rawMember
-	e := newEncoder()
-	add := func(name string, line bool, write func()) {
-		from := e.b.Len()
-		write()
-		list = append(list, rawMember{name: name, line: line, raw: slices.Clone(e.b.Bytes()[from:])})
-	}
-	switch v := v.(type) {
-	case Object:
-		for _, m := range v {
-			add(m.Key, false, func() { e.any(m.Value) })
-		}
-	default:
-		e.fields(reflect.Indirect(reflect.ValueOf(v)), func(f *field, v reflect.Value) { add(f.name, f.line, func() { e.field(f, v) }) })
-	}
-	return list, e.err
+// encode returns v as JSON without spaces.
+func encode(v any) ([]byte, error) {
+	e := &encoder{}
+	e.leaf = json.NewEncoder(&e.b)
+	e.leaf.SetEscapeHTML(false)
+	e.value(reflect.ValueOf(v))
+	return e.b.Bytes(), e.err
 }
 
 // encoder appends encoded values. It keeps the first error.
 type encoder struct {
-	b     bytes.Buffer
-	leaf  *json.Encoder // writes to b without HTML escapes
-	types map[reflect.Type][]field
-	err   error
-}
-
-func newEncoder() *encoder {
-	e := &encoder{types: map[reflect.Type][]field{}}
-	e.leaf = json.NewEncoder(&e.b)
-	e.leaf.SetEscapeHTML(false)
-	return e
-}
-
-func (e *encoder) encode(v any) error {
-	e.any(v)
-	return e.err
+	b    bytes.Buffer
+	leaf *json.Encoder // writes to b without HTML escapes
+	err  error
 }
 
 // plain encodes a value with encoding/json.
 func (e *encoder) plain(v any) {
-	if err := e.leaf.Encode(v); err != nil {
-		if e.err == nil {
-			e.err = err
-		}
-		return
+	if err := e.leaf.Encode(v); err == nil {
+		e.b.Truncate(e.b.Len() - 1) // the newline after each value
+	} else if e.err == nil {
+		e.err = err
 	}
-	e.b.Truncate(e.b.Len() - 1) // the newline after each value
 }
-
-func (e *encoder) float(v float64, ok bool) {
-	if !ok || math.IsNaN(v) || math.IsInf(v, 0) {
-		e.b.WriteString("null")
-		return
-	}
-	e.plain(v)
-}
-
-func (e *encoder) any(v any) { e.value(reflect.ValueOf(v)) }
 
 func (e *encoder) value(v reflect.Value) {
-	if !v.IsValid() {
-		e.b.WriteString("null")
-		return
-	}
-	if k := v.Kind(); (k == reflect.Pointer || k == reflect.Interface) && v.IsNil() {
+	if !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
 		e.b.WriteString("null")
 		return
 	}
 	switch x := v.Interface().(type) {
-	case stat.Opt:
-		e.float(x.V, x.OK)
-		return
 	case Object:
-		e.object(len(x), func(i int) { e.key(i, x[i].Key); e.any(x[i].Value) })
+		e.object(x)
 		return
 	case Documenter:
-		e.any(x.Document())
+		e.value(reflect.ValueOf(x.Document()))
 		return
 	case time.Time:
 		e.plain(x.UTC().Format(time.RFC3339Nano))
@@ -198,49 +145,93 @@ func (e *encoder) value(v reflect.Value) {
 		return
 	}
 	switch v.Kind() {
-	case reflect.Float64, reflect.Float32:
-		e.float(v.Float(), true)
+	case reflect.Float64:
+		e.plain(stat.Finite(v.Float()))
 	case reflect.Pointer, reflect.Interface:
 		e.value(v.Elem())
 	case reflect.Slice, reflect.Array:
-		e.b.WriteByte('[')
-		for i := range v.Len() {
-			if i > 0 {
-				e.b.WriteByte(',')
-			}
-			e.value(v.Index(i))
-		}
-		e.b.WriteByte(']')
+		e.list("[]", v.Len(), func(i int) { e.value(v.Index(i)) })
 	case reflect.Map:
-		keys := v.MapKeys()
-		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
-		e.object(len(keys), func(i int) { e.key(i, keys[i].String()); e.value(v.MapIndex(keys[i])) })
+		var o Object
+		for _, key := range v.MapKeys() {
+			o = append(o, Member{key.String(), v.MapIndex(key).Interface()})
+		}
+		slices.SortFunc(o, func(a, b Member) int { return strings.Compare(a.Key, b.Key) })
+		e.object(o)
 	case reflect.Struct:
-		e.structure(v)
+		e.object(members(v))
 	default:
 		e.plain(v.Interface())
 	}
 }
 
-func (e *encoder) key(i int, name string) {
-	if i > 0 {
-		e.b.WriteByte(',')
-	}
-	e.plain(name)
-	e.b.WriteByte(':')
-}
-
-func (e *encoder) object(n int, member func(i int)) {
-	e.b.WriteByte('{')
+// list encodes n items between brackets.
+func (e *encoder) list(brackets string, n int, item func(i int)) {
+	e.b.WriteByte(brackets[0])
 	for i := range n {
-		member(i)
+		if i > 0 {
+			e.b.WriteByte(',')
+		}
+		item(i)
 	}
-	e.b.WriteByte('}')
+	e.b.WriteByte(brackets[1])
 }
 
-func (e *encoder) structure(v reflect.Value) {
-	e.b.WriteByte('{')
-	n := 0
-	e.fields(v, func(f *field, v reflect.Value) { e.key(n, f.name); n++; e.field(f, v) })
-	e.b.WriteByte('}')
+func (e *encoder) object(o Object) {
+	e.list("{}", len(o), func(i int) {
+		e.plain(o[i].Key)
+		e.b.WriteByte(':')
+		e.value(reflect.ValueOf(inSeconds(o[i].Key, o[i].Value)))
+	})
+}
+
+// members returns the members of a struct, with those of embedded structs in their place. A member replaces one of
+// the same name that an embedded struct has.
+func members(v reflect.Value) Object {
+	var o Object
+	for i := range v.NumField() {
+		f, x := v.Type().Field(i), v.Field(i)
+		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		single := x.Kind() != reflect.Struct && x.Kind() != reflect.Array
+		switch {
+		case f.Anonymous && name == "":
+			if x = reflect.Indirect(x); x.IsValid() {
+				for _, m := range members(x) {
+					o.set(m.Key, m.Value)
+				}
+			}
+		case !f.IsExported() || name == "-":
+		case !x.IsZero() || option == "":
+			o.set(cmp.Or(name, f.Name), x.Interface())
+		case option == "omitzero" && single:
+			o.set(name, nil)
+		}
+	}
+	return o
+}
+
+// inSeconds returns durations in seconds if the key says so, and any other value as it is.
+func inSeconds(key string, v any) any {
+	if !strings.HasSuffix(key, "_s") {
+		return v
+	}
+	switch v := v.(type) {
+	case time.Duration:
+		return v.Seconds()
+	case []time.Duration:
+		seconds := make([]float64, len(v))
+		for i := range v {
+			seconds[i] = v[i].Seconds()
+		}
+		return seconds
+	}
+	return v
+}
+
+// orNull returns v, nil for its zero value.
+func orNull[T comparable](v T) any {
+	if v == *new(T) {
+		return nil
+	}
+	return v
 }

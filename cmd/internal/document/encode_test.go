@@ -16,34 +16,35 @@ type inner struct {
 }
 
 type sample struct {
-	Schema string `json:"schema"`
-	inner
 	Inner
+	*inner
+	Schema  string          `json:"schema"`
 	Absent  *inner          `json:"absent"`
 	Nothing any             `json:"nothing"`
 	List    []inner         `json:"list"`
 	Map     map[string]int  `json:"map"`
 	NaN     float64         `json:"nan"`
-	Text    string          `json:"text" absent:""`
-	Given   string          `json:"given" absent:""`
+	Text    string          `json:"text,omitzero"`
+	Given   string          `json:"given,omitzero"`
 	Age     time.Duration   `json:"age_s"`
-	Never   time.Duration   `json:"never_s" absent:"0"`
+	Never   time.Duration   `json:"never_s,omitzero"`
+	Range   [2]float64      `json:"range,omitzero"`
 	Cost    time.Duration   `json:"cost_ns"`
 	Looks   []time.Duration `json:"looks_s"`
 	At      time.Time       `json:"at"`
 	Named   Object          `json:"named"`
-	Points  []float64       `json:"points" layout:"line"`
 	Hidden  int             `json:"-"`
 }
 
 // Inner is embedded: its members are those of the document.
 type Inner struct {
-	Deep float64 `json:"deep"`
+	Deep   float64 `json:"deep"`
+	Schema string  `json:"schema"` // replaced
 }
 
 const written = `{
-  "schema": "rooftop.sample/v1",
   "deep": 0.5,
+  "schema": "rooftop.sample/v1",
   "absent": null,
   "nothing": null,
   "list": [],
@@ -75,13 +76,13 @@ const written = `{
 
 func TestWrite(t *testing.T) {
 	v := sample{
-		Schema: "rooftop.sample/v1", Inner: Inner{0.5}, Map: map[string]int{"b": 2, "a": 1}, NaN: math.NaN(), Given: "<&>", Age: 1500 * time.Millisecond, Cost: 20,
+		Schema: "rooftop.sample/v1", Inner: Inner{0.5, "other"}, Map: map[string]int{"b": 2, "a": 1}, NaN: math.NaN(), Given: "<&>", Age: 1500 * time.Millisecond, Cost: 20,
 		Looks: []time.Duration{20 * time.Second, 30 * time.Second}, At: time.Date(2026, 11, 22, 11, 0, 0, 0, time.FixedZone("", 3600)),
-		Named: Object{{"z", inner{Value: stat.Some(1), Unit: "s"}}, {"a", stat.Some(math.Inf(1))}}, Points: []float64{1, 2},
+		Named: Object{{"z", inner{Value: stat.Some(1), Unit: "s"}}, {"a", stat.Some(math.Inf(1))}},
 	}
 	for range 2 { // the same each time
 		var b bytes.Buffer
-		if err := Write(&b, &v); err != nil {
+		if err := Write(&b, &v, Member{"points", []float64{1, 2}}); err != nil {
 			t.Fatal(err)
 		}
 		if b.String() != written {

@@ -2,14 +2,12 @@ package document
 
 import (
 	"cmp"
-	"encoding/json"
 	"io"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
@@ -63,22 +61,22 @@ func payload(v *loop.Event) Object {
 	case loop.EventAttached:
 		return Object{{"target", v.Target}, {"command", v.Command}}
 	case loop.EventWindow:
-		return members(newWindow(v.Window))
+		return window(cmp.Or(v.Window, &engine.Window{Why: "not read"}))
 	case loop.EventSettling:
-		return Object{{"duration_s", eventDuration(v)}, {"opened", newOpened(v.Opened)}}
+		return Object{{"duration_s", orNull(max(v.Took, 0))}, {"opened", opened(v.Opened)}}
 	case loop.EventTrial:
 		return trialPayload(v)
 	case loop.EventPending:
-		return Object{{"in_s", v.Took.Seconds()}, {"recommendation", v.Advice}}
+		return Object{{"in_s", v.Took}, {"recommendation", v.Advice}}
 	case loop.EventWaiting:
-		return Object{{"reason", cmp.Or(v.Text, "waiting")}, {"most_s", v.Took.Seconds()}}
+		return Object{{"reason", cmp.Or(v.Text, "waiting")}, {"most_s", v.Took}}
 	case loop.EventSpread:
 		return Object{{"log_difference", v.Log}}
 	case loop.EventMeasured:
 		if d := v.Diagnosis; d != nil {
-			return Object{{"duration_s", d.Duration.Seconds()}, {"windows", d.Windows}, {"measured", measured(d)}}
+			return Object{{"duration_s", d.Duration}, {"windows", d.Windows}, {"measured", measured(d)}}
 		}
-		return Object{{"duration_s", eventDuration(v)}, {"windows", nil}, {"measured", nil}}
+		return Object{{"duration_s", orNull(max(v.Took, 0))}, {"windows", nil}, {"measured", nil}}
 	case loop.EventDiagnosis:
 		return Object{{"diagnosis", Diagnosis(v.Diagnosis)}}
 	case loop.EventRecommendation:
@@ -96,35 +94,22 @@ func payload(v *loop.Event) Object {
 	case loop.EventServerDown:
 		return Object{{"reason", cmp.Or(v.Text, "the server does not answer")}}
 	case loop.EventServerUp:
-		return Object{{"command", v.Command}, {"took_s", v.Took.Seconds()}}
+		return Object{{"command", v.Command}, {"took_s", v.Took}}
 	case loop.EventUnhealthy:
-		return Object{{"condition", newCondition(v.Condition)}}
+		return Object{{"condition", condition(v.Condition, "")}}
 	case loop.EventRecovered:
-		return Object{{"condition", newCondition(v.Condition)}, {"took_s", v.Took.Seconds()}}
+		return Object{{"condition", condition(v.Condition, "")}, {"took_s", v.Took}}
 	case loop.EventVerdict:
-		return append(members(newJudgement(v.Delta, predicted(v.Advice))), Member{"answers", (*answerCheck)(v.AnswerCheck)})
+		return append(judgement(v.Delta, predicted(v.Advice)), Member{"answers", answers(v.AnswerCheck)})
 	case loop.EventPaused:
 		return Object{{"reason", cmp.Or(v.Text, "paused")}}
 	case loop.EventError:
 		return Object{{"message", cmp.Or(v.Text, "not known")}}
 	case loop.EventFinished:
-		return members(newFinished(cmp.Or(v.Finished, &loop.Finished{})))
+		return finished(cmp.Or(v.Finished, &loop.Finished{}))
 	}
 	return nil
 }
-
-// members returns the members of a struct, to be combined with others.
-func members(v any) Object {
-	list, _ := membersOf(v) // writing the members returns the error
-	o := make(Object, len(list))
-	for i, m := range list {
-		o[i] = Member{m.name, json.RawMessage(m.raw)}
-	}
-	return o
-}
-
-// eventDuration returns a duration in seconds, absent until it is known.
-func eventDuration(v *loop.Event) stat.Opt { return stat.Opt{V: v.Took.Seconds(), OK: v.Took > 0} }
 
 // predicted returns the predictions of a recommendation, none for nil.
 func predicted(r *engine.Recommendation) []engine.Prediction {
@@ -134,62 +119,43 @@ func predicted(r *engine.Recommendation) []engine.Prediction {
 	return r.Predicted
 }
 
-// opened is a change that is about to be judged.
-type opened struct {
-	Noticed loop.Noticed    `json:"noticed" absent:""`
-	Changes []engine.Change `json:"changes"`
-	Text    string          `json:"text"`
-}
-
-func newOpened(it *loop.Iteration) *opened {
+// opened returns a change that is about to be judged, nil for none.
+func opened(it *loop.Iteration) any {
 	if it == nil {
 		return nil
 	}
-	return &opened{it.Noticed, it.Changes, it.Text}
+	return Object{{"noticed", orNull(it.Noticed)}, {"changes", it.Changes}, {"text", it.Text}}
 }
 
-// window is one measured window.
-type window struct {
-	Start       time.Duration `json:"start_s"`
-	Duration    float64       `json:"duration_s"`
-	Evaluable   bool          `json:"evaluable"`
-	Active      bool          `json:"active"`
-	Output      stat.Opt      `json:"generation_tokens_per_s"`
-	Running     stat.Opt      `json:"running"`
-	Waiting     stat.Opt      `json:"waiting"`
-	KV          stat.Opt      `json:"kv_usage"`
-	Preemptions stat.Opt      `json:"preemptions"`
-	TTFT        stat.Opt      `json:"ttft_mean_s"`
-	ITL         stat.Opt      `json:"itl_mean_s"`
-}
-
-func newWindow(w *engine.Window) window {
-	if w == nil {
-		w = &engine.Window{Why: "not read"}
-	}
-	return window{
-		Start: w.Start, Duration: w.Seconds(), Evaluable: w.Evaluable, Active: w.Active, Output: w.Rate[engine.CounterGenerationTokens], Running: w.Running,
-		Waiting: w.Waiting, KV: w.KV, Preemptions: w.Delta[engine.CounterPreemptions], TTFT: w.Mean(engine.HistTTFT), ITL: w.Mean(engine.HistITL),
+// window returns one measured window.
+func window(w *engine.Window) Object {
+	return Object{
+		{"start_s", w.Start},
+		{"duration_s", w.Seconds()},
+		{"evaluable", w.Evaluable},
+		{"active", w.Active},
+		{"generation_tokens_per_s", w.Rate[engine.CounterGenerationTokens]},
+		{"running", w.Running},
+		{"waiting", w.Waiting},
+		{"kv_usage", w.KV},
+		{"preemptions", w.Delta[engine.CounterPreemptions]},
+		{"ttft_mean_s", w.Mean(engine.HistTTFT)},
+		{"itl_mean_s", w.Mean(engine.HistITL)},
 	}
 }
 
 // trialPayload returns the interim verdict of a trial.
 func trialPayload(v *loop.Event) Object {
-	counted := func(n int) stat.Opt { return stat.Opt{V: float64(n), OK: n > 0} }
-	var result verdict.Result
-	if v.Verdict != nil {
-		result = *v.Verdict
-	}
+	result := cmp.Or(v.Verdict, &verdict.Result{})
 	return Object{
-		{"look", counted(v.Look)}, {"looks", counted(v.Looks)}, {"measured_s", eventDuration(v)}, {"next_s", stat.Opt{V: v.Next.Seconds(), OK: v.Next > 0}},
-		{"direction", textOrNull(string(result.Direction))}, {"settled", result.Settled}, {"need", textOrNull(result.Need)},
-		{"statistical", newStatistical(v.Verdict)}, {"prediction", goalPrediction(&effect.Delta{Verdict: v.Verdict}, predicted(v.Advice))},
+		{"look", orNull(v.Look)},
+		{"looks", orNull(v.Looks)},
+		{"measured_s", orNull(max(v.Took, 0))},
+		{"next_s", orNull(max(v.Next, 0))},
+		{"direction", orNull(result.Direction)},
+		{"settled", result.Settled},
+		{"need", orNull(result.Need)},
+		{"statistical", statistical(v.Verdict)},
+		{"prediction", goalPrediction(&effect.Delta{Verdict: v.Verdict}, predicted(v.Advice))},
 	}
-}
-
-func textOrNull(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
 }

@@ -16,85 +16,62 @@ import (
 // HistorySchema is the schema of the document that WriteHistory writes.
 const HistorySchema = "rooftop.history/v1"
 
-// history is a rooftop.history/v1 object.
-type history struct {
-	Schema string    `json:"schema"`
-	Runs   []pastRun `json:"runs"`
-	Story  any       `json:"story,omitempty"`
-}
-
-type pastRun struct {
-	Number      int                `json:"number"`
-	Name        string             `json:"name"`
-	Path        string             `json:"path"`
-	Source      string             `json:"source"`
-	Started     time.Time          `json:"started"`
-	Duration    time.Duration      `json:"duration_s" absent:"0"`
-	Rooftop     string             `json:"rooftop" absent:""`
-	Server      string             `json:"server" absent:""`
-	Model       string             `json:"model" absent:""`
-	Simulated   bool               `json:"simulated"`
-	DryRun      bool               `json:"dry_run"`
-	Outcome     tuning.PastOutcome `json:"outcome"`
-	Exit        *int               `json:"exit_code"`
-	Summary     string             `json:"summary" absent:""`
-	Reason      string             `json:"reason" absent:""`
-	Tried       int                `json:"tried"`
-	Kept        int                `json:"kept"`
-	Gain        *interval          `json:"gain"`
-	Restarts    int                `json:"restarts"`
-	Predictions score              `json:"predictions"`
-	Best        string             `json:"best_command" absent:""`
-	Changes     []pastChange       `json:"changes"`
-}
-
-type score struct {
-	Made   int `json:"made"`
-	Within int `json:"within"`
-}
-
-type pastChange struct {
-	Iteration int             `json:"iteration"`
-	Changes   []engine.Change `json:"changes"`
-	End       string          `json:"end" absent:""`
-	Direction string          `json:"direction" absent:""`
-	Gain      *interval       `json:"gain"`
-	Predicted *interval       `json:"predicted"`
-	Reason    string          `json:"reason" absent:""`
-}
-
-func newPastRun(r *tuning.PastRun) pastRun {
-	out := pastRun{
-		Number: r.Number, Name: r.Name, Path: r.Path, Source: "report", Started: r.Started, Duration: max(r.Duration, 0), Rooftop: r.Version, Server: r.Server,
-		Model: r.Model, Simulated: r.Simulated, DryRun: r.DryRun, Outcome: r.Outcome, Summary: r.Summary, Reason: r.Reason, Tried: r.Tried(), Kept: r.Kept(),
-		Gain: newInterval(r.Gain, r.Low, r.High), Restarts: r.Restarts, Predictions: score{r.Made, r.Within}, Best: r.Best,
-	}
+// pastRun returns a stored run.
+func pastRun(r *tuning.PastRun) Object {
+	source := "report"
 	if r.Journal {
-		out.Source = "journal"
+		source = "journal"
 	}
+	var exit any
 	if r.Outcome == tuning.PastEnded {
-		out.Exit = &r.Exit
+		exit = r.Exit
 	}
-	for i := range r.Changes {
-		c := &r.Changes[i]
-		gain, predicted := newInterval(c.Gain, c.Low, c.High), newInterval(c.Predicted[1], c.Predicted[0], c.Predicted[2])
-		out.Changes = append(out.Changes, pastChange{c.N, c.Changes, c.End, c.Direction, gain, predicted, c.Reason})
+	return Object{
+		{"number", r.Number},
+		{"name", r.Name},
+		{"path", r.Path},
+		{"source", source},
+		{"started", r.Started},
+		{"duration_s", orNull(max(r.Duration, 0))},
+		{"rooftop", orNull(r.Version)},
+		{"server", orNull(r.Server)},
+		{"model", orNull(r.Model)},
+		{"simulated", r.Simulated},
+		{"dry_run", r.DryRun},
+		{"outcome", r.Outcome},
+		{"exit_code", exit},
+		{"summary", orNull(r.Summary)},
+		{"reason", orNull(r.Reason)},
+		{"tried", r.Tried()},
+		{"kept", r.Kept()},
+		{"gain", newInterval(r.Gain, r.Low, r.High)},
+		{"restarts", r.Restarts},
+		{"predictions", Object{{"made", r.Made}, {"within", r.Within}}},
+		{"best_command", orNull(r.Best)},
+		{"changes", each(r.Changes, pastChange)},
 	}
-	return out
+}
+
+func pastChange(c *tuning.PastChange) Object {
+	return Object{
+		{"iteration", c.N},
+		{"changes", c.Changes},
+		{"end", orNull(c.End)},
+		{"direction", orNull(c.Direction)},
+		{"gain", newInterval(c.Gain, c.Low, c.High)},
+		{"predicted", newInterval(c.Predicted[1], c.Predicted[0], c.Predicted[2])},
+		{"reason", orNull(c.Reason)},
+	}
 }
 
 // WriteHistory writes runs, latest first, as one rooftop.history/v1 document.
 func WriteHistory(w io.Writer, runs []tuning.PastRun) error {
-	doc := history{Schema: HistorySchema}
-	for i := range runs {
-		doc.Runs = append(doc.Runs, newPastRun(&runs[i]))
-	}
-	return Write(w, &doc)
+	return Write(w, Object{{"schema", HistorySchema}, {"runs", each(runs, pastRun)}})
 }
 
 // WritePastRun writes one stored run as a rooftop.history/v1 document, including the story of its journal.
 func WritePastRun(w io.Writer, r *tuning.PastRun) error {
-	return Write(w, &history{Schema: HistorySchema, Runs: []pastRun{newPastRun(r)}, Story: append([]string{}, r.Story...)})
+	return Write(w, Object{{"schema", HistorySchema}, {"runs", []Object{pastRun(r)}}, {"story", r.Story}})
 }
 
 // storedRun is the part of a rooftop.run/v1 document that ReadRun needs.

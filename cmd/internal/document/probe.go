@@ -18,52 +18,24 @@ const ProbeSchema = "rooftop.probe/v1"
 // line. Times keep their precision; call Capture.Round before to get a small file.
 func WriteProbe(w io.Writer, r *capture.Record) error {
 	c := r.Capture
-	doc := struct {
-		Schema  string                `json:"schema"`
-		Kind    capture.Kind          `json:"kind"`
-		Rooftop version               `json:"rooftop"`
-		Started time.Time             `json:"started"`
-		Length  time.Duration         `json:"duration_s"`
-		Ended   string                `json:"ended" absent:""`
-		Period  time.Duration         `json:"period_s"`
-		Target  engine.Target         `json:"target"`
-		Request *capture.RequestSetup `json:"request"`
-		Figures any                   `json:"figures"`
-		Missing []engine.Missing      `json:"missing"`
-		Notes   []string              `json:"notes"`
-		Capture Object                `json:"capture" layout:"line"`
-	}{
-		ProbeSchema, c.Kind, version{r.Setup.Version}, c.Wall, c.Span(), c.Ended, c.Period, r.Setup.Target, r.Setup.Request,
-		nil, c.Missing, c.Notes, samplesOf(c),
-	}
+	var figures any
 	if r.Summary != nil {
-		doc.Figures = figuresOf(r.Summary)
+		figures = figuresOf(r.Summary)
 	}
-	return Write(w, &doc)
-}
-
-type version struct {
-	Version string `json:"version"`
-}
-
-// nullIfZero returns v, nil for its zero value.
-func nullIfZero[T comparable](v T) any {
-	if v == *new(T) {
-		return nil
-	}
-	return v
-}
-
-// secondsOrNull returns a duration in seconds, nil for none.
-func secondsOrNull(d time.Duration) any { return nullIfZero(d.Seconds()) }
-
-// listOf returns each element of a list as an object.
-func listOf[T any](list []T, object func(*T) Object) []Object {
-	out := make([]Object, len(list))
-	for i := range list {
-		out[i] = object(&list[i])
-	}
-	return out
+	return Write(w, Object{
+		{"schema", ProbeSchema},
+		{"kind", c.Kind},
+		{"rooftop", program{r.Setup.Version}},
+		{"started", c.Wall},
+		{"duration_s", c.Span()},
+		{"ended", orNull(c.Ended)},
+		{"period_s", c.Period},
+		{"target", r.Setup.Target},
+		{"request", r.Setup.Request},
+		{"figures", figures},
+		{"missing", c.Missing},
+		{"notes", c.Notes},
+	}, Member{"capture", samplesOf(c)})
 }
 
 // figuresOf returns the figures of a capture. Quantities are keyed by their names.
@@ -73,8 +45,8 @@ func figuresOf(s *capture.Summary) Object {
 		derived = append(derived, Member{x.Name, x.Quantity.Finite()})
 	}
 	return Object{
-		{"span_s", s.Span.Seconds()}, {"quantiles", "nearest rank"}, {"requests", s.Requests}, {"tree", s.Tree},
-		{"gpus", listOf(s.GPUs, gpuUsage)}, {"energy", s.Energy}, {"derived", derived},
+		{"span_s", s.Span}, {"quantiles", "nearest rank"}, {"requests", s.Requests}, {"tree", s.Tree},
+		{"gpus", each(s.GPUs, gpuUsage)}, {"energy", s.Energy}, {"derived", derived},
 		{"sizing", s.Sizing}, {"warnings", s.Warnings},
 	}
 }
@@ -99,22 +71,22 @@ func gpuUsage(g *capture.GPUUsage) Object {
 // samplesOf returns the samples of a capture as columns.
 func samplesOf(c *capture.Capture) Object {
 	g, pages := &c.GPUs, c.Pages
-	o := Object{{"begin_s", c.Begin.Seconds()}, {"end_s", c.End.Seconds()}, {"pages_from", c.PagesFrom}}
+	o := Object{{"begin_s", c.Begin}, {"end_s", c.End}, {"pages_from", c.PagesFrom}}
 	if c.Counting != "" {
 		o = append(o, Member{"tokens_counted", c.Counting})
 	}
 	return append(o,
-		Member{"requests", listOf(c.Requests, requestOf)},
+		Member{"requests", each(c.Requests, requestOf)},
 		Member{"tree", treeOf(&c.Tree)},
 		Member{"gpus", Object{
-			{"from", g.From}, {"how", g.How}, {"reason", nullIfZero(g.Why)}, {"averaging_s", g.Averaging.Seconds()}, {"instant_power", g.InstantPower},
-			{"at_s", moments(g.Readings, func(r *engine.GPUReading) time.Duration { return r.T })},
-			{"took_s", moments(g.Readings, func(r *engine.GPUReading) time.Duration { return r.Took })},
+			{"from", g.From}, {"how", g.How}, {"reason", orNull(g.Why)}, {"averaging_s", g.Averaging}, {"instant_power", g.InstantPower},
+			{"at_s", each(g.Readings, func(r *engine.GPUReading) time.Duration { return r.T })},
+			{"took_s", each(g.Readings, func(r *engine.GPUReading) time.Duration { return r.Took })},
 			{"devices", devices(g.Readings)},
 		}},
 		Member{"pages", Object{
-			{"at_s", moments(pages, func(p *capture.PageSample) time.Duration { return p.At })},
-			{"took_s", moments(pages, func(p *capture.PageSample) time.Duration { return p.Took })},
+			{"at_s", each(pages, func(p *capture.PageSample) time.Duration { return p.At })},
+			{"took_s", each(pages, func(p *capture.PageSample) time.Duration { return p.Took })},
 			{"errors", sparse(pages, func(p *capture.PageSample) string { return p.Error })},
 			{"fields", pageFields(pages)},
 		}},
@@ -124,12 +96,12 @@ func samplesOf(c *capture.Capture) Object {
 // requestOf returns one request.
 func requestOf(r *capture.Request) Object {
 	return Object{
-		{"id", r.ID}, {"lane", r.Lane}, {"sent_s", r.Sent.Seconds()}, {"connect_s", r.Connect.Seconds()}, {"reused", r.Reused},
-		{"written_s", secondsOrNull(r.Written)}, {"answered_s", secondsOrNull(r.Answered)}, {"chunks", chunks(r.Chunks)}, {"end_s", r.End.Seconds()},
-		{"status", nullIfZero(r.Status)}, {"finish_reason", nullIfZero(r.Finish)}, {"error", nullIfZero(r.Error)},
+		{"id", r.ID}, {"lane", r.Lane}, {"sent_s", r.Sent}, {"connect_s", r.Connect}, {"reused", r.Reused},
+		{"written_s", orNull(r.Written)}, {"answered_s", orNull(r.Answered)}, {"chunks", chunks(r.Chunks)}, {"end_s", r.End},
+		{"status", orNull(r.Status)}, {"finish_reason", orNull(r.Finish)}, {"error", orNull(r.Error)},
 		{"prompt_tokens", r.PromptTokens}, {"cached_tokens", r.CachedTokens}, {"output_tokens", r.OutputTokens},
 		{"reasoning_tokens", r.ReasoningTokens}, {"prefill_s", r.PrefillSeconds}, {"decode_s", r.DecodeSeconds},
-		{"text", nullIfZero(r.Text)}, {"notes", r.Notes},
+		{"text", orNull(r.Text)}, {"notes", r.Notes},
 	}
 }
 
@@ -171,9 +143,9 @@ func treeOf(t *capture.Tree) Object {
 		listener = Object{{"pid", t.Listener.PID}, {"comm", t.Listener.Comm}, {"port", t.Listener.Port}}
 	}
 	return Object{
-		{"root_pid", t.Root}, {"how", t.How}, {"reason", nullIfZero(t.Why)}, {"cpus", t.CPUs}, {"listener", listener},
-		{"at_s", moments(t.Samples, func(s *sample) time.Duration { return s.At })},
-		{"took_s", moments(t.Samples, func(s *sample) time.Duration { return s.Took })},
+		{"root_pid", t.Root}, {"how", t.How}, {"reason", orNull(t.Why)}, {"cpus", t.CPUs}, {"listener", listener},
+		{"at_s", each(t.Samples, func(s *sample) time.Duration { return s.At })},
+		{"took_s", each(t.Samples, func(s *sample) time.Duration { return s.Took })},
 		{"partial", flags(t.Samples, func(s *sample) bool { return s.Partial })},
 		{"walked", flags(t.Samples, func(s *sample) bool { return s.Walked })},
 		{"errors", sparse(t.Samples, func(s *sample) string { return s.Error })},
@@ -205,11 +177,11 @@ func processes(t *capture.Tree) []Object {
 func processOf(p *capture.Process) Object {
 	var left any
 	if p.Gone {
-		left = p.Left.Seconds()
+		left = p.Left
 	}
 	return Object{
 		{"pid", p.PID}, {"ppid", p.PPID}, {"start_ticks", p.Ticks}, {"comm", p.Comm}, {"title", p.Title},
-		{"role", p.Role}, {"joined_s", p.Joined.Seconds()}, {"left_s", left}, {"earlier", p.Earlier},
+		{"role", p.Role}, {"joined_s", p.Joined}, {"left_s", left}, {"earlier", p.Earlier},
 	}
 }
 
@@ -234,7 +206,7 @@ func cgroups(list []capture.CgroupSample) Object {
 		rows = append(rows, row[sample]{i, &list[i]})
 	}
 	return Object{
-		{"at_s", moments(list, func(s *sample) time.Duration { return s.At })},
+		{"at_s", each(list, func(s *sample) time.Duration { return s.At })},
 		{"path", column(rows, func(s *sample) string { return s.Path })},
 		{"periods", column(rows, func(s *sample) stat.Opt { return s.Periods })},
 		{"throttled_periods", column(rows, func(s *sample) stat.Opt { return s.ThrottledPeriods })},
@@ -256,7 +228,7 @@ func devices(readings []engine.GPUReading) []Object {
 		}
 		out = append(out, Object{
 			{"index", d.Index}, {"name", d.Name}, {"uuid", d.UUID}, {"present", presence(rows[i])}, {"fields", fields},
-			{"throttle_mask", column(rows[i], func(g *engine.GPU) mask { return mask{g.Throttle, g.ThrottleOK} })},
+			{"throttle_mask", column(rows[i], throttleMask)},
 		})
 	}
 	return out
@@ -279,18 +251,12 @@ func deviceRows(readings []engine.GPUReading) (list []*engine.GPU, rows []table[
 	return list, rows
 }
 
-// mask is an optional set of bits.
-type mask struct {
-	bits uint64
-	ok   bool
-}
-
-// Document implements [Documenter].
-func (m mask) Document() any {
-	if !m.ok {
+// throttleMask returns the reasons for which a GPU is throttled, nil if unknown.
+func throttleMask(g *engine.GPU) any {
+	if !g.ThrottleOK {
 		return nil
 	}
-	return m.bits
+	return g.Throttle
 }
 
 // pageFields returns a column, with a value for each page, for every field that some page has.

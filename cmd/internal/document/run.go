@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"io"
 	"time"
 
@@ -13,217 +14,178 @@ import (
 // RunSchema is the schema of the document that WriteRun writes.
 const RunSchema = "rooftop.run/v1"
 
-// run is a rooftop.run/v1 object.
-type run struct {
-	Schema               string                 `json:"schema"`
-	Rooftop              program                `json:"rooftop"`
-	Started              time.Time              `json:"started"`
-	Duration             time.Duration          `json:"duration_s"`
-	Target               engine.Target          `json:"target"`
-	Attached             bool                   `json:"attached"`
-	AttachReason         string                 `json:"attach_reason" absent:""`
-	Phase                loop.Phase             `json:"phase"`
-	Summary              string                 `json:"summary"`
-	Reason               string                 `json:"reason"`
-	Finished             *finished              `json:"finished"`
-	Gain                 stat.Opt               `json:"gain"`
-	Auto                 bool                   `json:"auto"`
-	DryRun               bool                   `json:"dry_run"`
-	Held                 bool                   `json:"held"`
-	Pending              *loop.Pending          `json:"pending"`
-	Limits               limits                 `json:"limits"`
-	Score                loop.Score             `json:"score"`
-	Trial                *trial                 `json:"trial"`
-	Best                 string                 `json:"best_command" absent:""`
-	Launch               string                 `json:"launch" absent:""`
-	Left                 []engine.Change        `json:"left"`
-	LeftReason           string                 `json:"left_reason" absent:""`
-	Condition            *condition             `json:"condition"` // null if nothing is wrong now
-	Recommendation       *engine.Recommendation `json:"recommendation"`
-	RecommendationFirm   bool                   `json:"recommendation_firm"`
-	Preliminary          string                 `json:"recommendation_preliminary" absent:""`
-	RecommendationReason string                 `json:"recommendation_reason" absent:""`
-	Iterations           []iteration            `json:"iterations"`
-	Noise                []float64              `json:"noise"`
-	Baseline             any                    `json:"baseline"`
-	BaselineReason       string                 `json:"baseline_reason" absent:""`
-	Live                 any                    `json:"live"`
-	LiveReason           string                 `json:"live_reason" absent:""`
-	Facts                Object                 `json:"facts"`
-	Missing              []engine.Missing       `json:"missing"`
-	Notes                []string               `json:"notes"`
-	Sources              []loop.SourceState     `json:"sources"`
-	Processes            []process              `json:"processes"`
-	Marks                []loop.Mark            `json:"marks"`
-	Journal              []loop.Entry           `json:"journal"`
-	JournalDropped       int                    `json:"journal_dropped"`
-	Points               Object                 `json:"points" layout:"line"`
-}
-
 // WriteRun writes a run as one rooftop.run/v1 document.
 func WriteRun(w io.Writer, s *loop.Snapshot) error {
 	r := tuning.Run{Snapshot: s}
 	_, headline := r.Headline()
-	doc := run{
-		Schema: RunSchema, Rooftop: program{s.Version}, Started: s.Started, Duration: s.Now, Target: s.Target, Attached: s.Attached, AttachReason: s.AttachWhy,
-		Phase: s.Phase, Summary: headline, Reason: r.Reason(), Finished: newFinished(s.Finished), Gain: r.Gain(), Auto: s.Auto, DryRun: s.DryRun, Held: s.Held,
-		Limits: newLimits(&s.Limits), Score: s.Score, Trial: newTrial(s.Trial), Best: r.Best(), Launch: s.Launch, Left: r.SettingsLeft(), LeftReason: r.NotReverted(),
-		Condition: newCondition(s.Condition), Recommendation: s.Advice, RecommendationFirm: s.Firm, Preliminary: s.Preliminary, RecommendationReason: s.Quiet, Iterations: iterations(s.Iterations), Noise: s.Noise,
-		Baseline: Diagnosis(s.Baseline), Live: Diagnosis(s.Live), Facts: facts(&s.Facts), Missing: s.Missing, Notes: s.Notes, Sources: s.Sources,
-		Marks: s.Marks, Journal: s.Journal, JournalDropped: s.Dropped, Points: points(s.Points),
-	}
+	var pending, noBaseline, noLive any
 	if s.Pending.Text != "" {
-		doc.Pending = &s.Pending
+		pending = s.Pending
 	}
 	if s.Baseline == nil {
-		doc.BaselineReason = "no measurement was completed"
+		noBaseline = "no measurement was completed"
 	}
 	if s.Live == nil {
-		doc.LiveReason = "nothing to judge yet"
+		noLive = "nothing to judge yet"
 	}
-	for _, p := range s.Processes {
-		doc.Processes = append(doc.Processes, process(p))
+	return Write(w, Object{
+		{"schema", RunSchema},
+		{"rooftop", program{s.Version}},
+		{"started", s.Started},
+		{"duration_s", s.Now},
+		{"target", s.Target},
+		{"attached", s.Attached},
+		{"attach_reason", orNull(s.AttachWhy)},
+		{"phase", s.Phase},
+		{"summary", headline},
+		{"reason", r.Reason()},
+		{"finished", finishedOrNull(s.Finished)},
+		{"gain", r.Gain()},
+		{"auto", s.Auto},
+		{"dry_run", s.DryRun},
+		{"held", s.Held},
+		{"pending", pending},
+		{"limits", limits(&s.Limits)},
+		{"score", s.Score},
+		{"trial", trial(s.Trial)},
+		{"best_command", orNull(r.Best())},
+		{"launch", orNull(s.Launch)},
+		{"left", r.SettingsLeft()},
+		{"left_reason", orNull(r.NotReverted())},
+		{"condition", condition(s.Condition, "")},
+		{"recommendation", s.Advice},
+		{"recommendation_firm", s.Firm},
+		{"recommendation_preliminary", orNull(s.Preliminary)},
+		{"recommendation_reason", orNull(s.Quiet)},
+		{"iterations", each(s.Iterations, iteration)},
+		{"noise", s.Noise},
+		{"baseline", Diagnosis(s.Baseline)},
+		{"baseline_reason", noBaseline},
+		{"live", Diagnosis(s.Live)},
+		{"live_reason", noLive},
+		{"facts", facts(&s.Facts)},
+		{"missing", s.Missing},
+		{"notes", s.Notes},
+		{"sources", s.Sources},
+		{"processes", each(s.Processes, process)},
+		{"marks", s.Marks},
+		{"journal", s.Journal},
+		{"journal_dropped", s.Dropped},
+	}, Member{"points", points(s.Points)})
+}
+
+// process returns a process. loop.Process has no tags, because recordings use its field names.
+func process(p *loop.Process) Object {
+	return Object{
+		{"pid", p.PID},
+		{"ppid", p.PPID},
+		{"role", p.Role},
+		{"name", p.Name},
+		{"state", p.State},
+		{"age_s", p.Age},
+		{"cpu_cores", p.CPU},
+		{"run_wait", p.RunWait},
+		{"rss_bytes", p.RSSBytes},
+		{"threads", p.Threads},
 	}
-	return Write(w, &doc)
 }
 
-// process is a loop.Process in documents. loop.Process has no tags, because recordings use its field names.
-type process struct {
-	PID      int           `json:"pid"`
-	PPID     int           `json:"ppid"`
-	Role     string        `json:"role"`
-	Name     string        `json:"name"`
-	State    string        `json:"state"`
-	Age      time.Duration `json:"age_s"`
-	CPU      stat.Opt      `json:"cpu_cores"`
-	RunWait  stat.Opt      `json:"run_wait"`
-	RSSBytes int64         `json:"rss_bytes"`
-	Threads  int           `json:"threads"`
+// answers returns a check of answers, nil if none was made. loop.AnswerCheck has no tags for the same reason.
+func answers(c *loop.AnswerCheck) any {
+	if c == nil {
+		return nil
+	}
+	return Object{{"prompts", c.Prompts}, {"same", c.Same}, {"drift", c.Drift}, {"reason", orNull(c.Why)}}
 }
 
-// answerCheck is a loop.AnswerCheck in documents, for the same reason.
-type answerCheck struct {
-	Prompts int      `json:"prompts"`
-	Same    int      `json:"same"`
-	Drift   stat.Opt `json:"drift"`
-	Why     string   `json:"reason" absent:""`
-}
-
-type finished struct {
-	ExitCode     int                `json:"exit_code"`
-	Reason       string             `json:"reason"`
-	Command      string             `json:"command"`
-	Gain         stat.Opt           `json:"gain"`
-	GainInterval *interval          `json:"gain_interval"`
-	Restarts     int                `json:"restarts"`
-	Downtime     time.Duration      `json:"downtime_s"`
-	Score        loop.Score         `json:"score"`
-	Limits       limits             `json:"limits"`
-	Remains      []engine.FindingID `json:"remains"`
-}
-
-func newFinished(f *loop.Finished) *finished {
+func finishedOrNull(f *loop.Finished) any {
 	if f == nil {
 		return nil
 	}
-	out := &finished{f.ExitCode, f.Reason, f.Command, f.Gain, knownInterval(f.GainWithin, f.GainKnown), f.Restarts, f.Downtime, f.Score, newLimits(&f.Limits), f.Remains}
-	if out.GainInterval != nil {
-		out.GainInterval.Level = level
+	return finished(f)
+}
+
+func finished(f *loop.Finished) Object {
+	gain := knownInterval(f.GainWithin, f.GainKnown)
+	if gain != nil {
+		gain.Level = level
 	}
-	return out
+	return Object{
+		{"exit_code", f.ExitCode},
+		{"reason", f.Reason},
+		{"command", f.Command},
+		{"gain", f.Gain},
+		{"gain_interval", gain},
+		{"restarts", f.Restarts},
+		{"downtime_s", f.Downtime},
+		{"score", f.Score},
+		{"limits", limits(&f.Limits)},
+		{"remains", f.Remains},
+	}
 }
 
-// limits are the limits of an automatic run; null means unlimited.
-type limits struct {
-	Restarts     int           `json:"restarts" absent:"0"`
-	Downtime     time.Duration `json:"downtime_s" absent:"0"`
-	Flags        any           `json:"flags"`
-	RestartsUsed int           `json:"restarts_used"`
-	DowntimeUsed time.Duration `json:"downtime_used_s"`
-}
-
-func newLimits(m *loop.Limits) limits {
-	out := limits{Restarts: max(m.Restarts, 0), Downtime: max(m.Downtime, 0), RestartsUsed: m.UsedStarts, DowntimeUsed: m.UsedOutages}
+// limits returns the limits of an automatic run; null means unlimited.
+func limits(m *loop.Limits) Object {
+	var flags any
 	if m.Allow != nil {
-		out.Flags = m.Allow
+		flags = m.Allow
 	}
-	return out
+	return Object{
+		{"restarts", orNull(max(m.Restarts, 0))},
+		{"downtime_s", orNull(max(m.Downtime, 0))},
+		{"flags", flags},
+		{"restarts_used", m.UsedStarts},
+		{"downtime_used_s", m.UsedOutages},
+	}
 }
 
-// trial is the current measurement of a change.
-type trial struct {
-	Iteration int                 `json:"iteration"`
-	Looks     []time.Duration     `json:"looks_s"`
-	Measured  time.Duration       `json:"measured_s"`
-	Results   []*statistical      `json:"results"`
-	Predicted []engine.Prediction `json:"predicted"`
-}
-
-func newTrial(t *loop.Trial) *trial {
+// trial returns the current measurement of a change, nil for none.
+func trial(t *loop.Trial) any {
 	if t == nil {
 		return nil
 	}
-	out := &trial{Iteration: t.Iteration, Looks: t.Looks, Measured: t.Measured, Predicted: t.Predicted}
-	for i := range t.Results {
-		out.Results = append(out.Results, newStatistical(&t.Results[i]))
+	return Object{
+		{"iteration", t.Iteration},
+		{"looks_s", t.Looks},
+		{"measured_s", t.Measured},
+		{"results", each(t.Results, statistical)},
+		{"predicted", t.Predicted},
 	}
-	return out
 }
 
-type iteration struct {
-	Iteration int                 `json:"iteration"`
-	At        time.Duration       `json:"at_s"`
-	Up        time.Duration       `json:"up_s" absent:"0"`
-	Settled   time.Duration       `json:"settled_s" absent:"0"`
-	End       loop.IterationEnd   `json:"end"`
-	Noticed   loop.Noticed        `json:"noticed" absent:""`
-	Changes   []engine.Change     `json:"changes"`
-	Text      string              `json:"text"`
-	Command   string              `json:"command" absent:""`
-	Predicted []engine.Prediction `json:"predicted"`
-	Before    *summary            `json:"before"`
-	After     *summary            `json:"after"`
-	Load      []string            `json:"load"`
-	Downtime  time.Duration       `json:"downtime_s" absent:"0"`
-	Failure   string              `json:"failure" absent:""`
-	Answers   *answerCheck        `json:"answers"`
-	Canary    string              `json:"canary" absent:""`
-	Verdict   *judgement          `json:"verdict"`
-}
-
-func iterations(list []loop.Iteration) []iteration {
-	var out []iteration
-	for i := range list {
-		it := &list[i]
-		o := iteration{
-			Iteration: it.N, At: it.At, Up: it.Up, Settled: it.Settled, End: it.End, Noticed: it.Noticed, Changes: it.Changes, Text: it.Text, Command: it.Command,
-			Predicted: it.Predicted, Before: newSummary(it.Before), After: newSummary(it.After), Load: it.Load, Downtime: it.Downtime, Failure: it.Failure,
-			Answers: (*answerCheck)(it.AnswerCheck), Canary: it.Beside,
-		}
-		if it.End == loop.IterationOpen {
-			o.End = "open"
-		}
-		if it.Delta != nil {
-			o.Verdict = newJudgement(it.Delta, it.Predicted)
-		}
-		out = append(out, o)
+func iteration(it *loop.Iteration) Object {
+	var verdict any
+	if it.Delta != nil {
+		verdict = judgement(it.Delta, it.Predicted)
 	}
-	return out
+	return Object{
+		{"iteration", it.N},
+		{"at_s", it.At},
+		{"up_s", orNull(it.Up)},
+		{"settled_s", orNull(it.Settled)},
+		{"end", cmp.Or(it.End, "open")},
+		{"noticed", orNull(it.Noticed)},
+		{"changes", it.Changes},
+		{"text", it.Text},
+		{"command", orNull(it.Command)},
+		{"predicted", it.Predicted},
+		{"before", summary(it.Before)},
+		{"after", summary(it.After)},
+		{"load", it.Load},
+		{"downtime_s", orNull(it.Downtime)},
+		{"failure", orNull(it.Failure)},
+		{"answers", answers(it.AnswerCheck)},
+		{"canary", orNull(it.Beside)},
+		{"verdict", verdict},
+	}
 }
 
-// summary is the measurements without findings and facts.
-type summary struct {
-	Duration time.Duration       `json:"duration_s"`
-	Windows  engine.WindowCounts `json:"windows"`
-	Outcome  engine.Outcome      `json:"outcome"`
-	Measured Object              `json:"measured"`
-}
-
-func newSummary(d *engine.Diagnosis) *summary {
+// summary returns the measurements without findings and facts, nil for none.
+func summary(d *engine.Diagnosis) any {
 	if d == nil {
 		return nil
 	}
-	return &summary{d.Duration, d.Windows, d.Outcome, measured(d)}
+	return Object{{"duration_s", d.Duration}, {"windows", d.Windows}, {"outcome", d.Outcome}, {"measured", measured(d)}}
 }
 
 // series are the columns of points, with name and unit.
@@ -246,17 +208,12 @@ var series = []struct {
 
 // points returns the data of charts: a column for each quantity, a row for each window.
 func points(list []loop.Point) Object {
-	times, config := make([]float64, len(list)), make([]int, len(list))
-	for i := range list {
-		times[i], config[i] = list[i].T.Seconds(), list[i].Iteration
+	o := Object{
+		{"t_s", each(list, func(p *loop.Point) time.Duration { return p.T })},
+		{"iteration", each(list, func(p *loop.Point) int { return p.Iteration })},
 	}
-	o := Object{{"t_s", times}, {"iteration", config}}
 	for _, s := range series {
-		column := make([]stat.Opt, len(list))
-		for i := range list {
-			column[i] = s.of(&list[i])
-		}
-		o = append(o, Member{s.name, column})
+		o = append(o, Member{s.name, each(list, s.of)})
 	}
 	return o
 }

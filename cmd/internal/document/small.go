@@ -3,10 +3,9 @@ package document
 import (
 	"cmp"
 	"io"
+	"reflect"
 
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
-	"github.com/rooftop-dev/rooftop/engine/roofline"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Schemas of the smaller documents.
@@ -16,31 +15,19 @@ const (
 	RecoverSchema = "rooftop.recover/v1"
 )
 
-type hardwareCeiling struct {
-	Schema        string                 `json:"schema"`
-	Inputs        Object                 `json:"inputs"`
-	Classic       *hardwareClassic       `json:"classic"`
-	ClassicReason string                 `json:"classic_reason,omitempty"`
-	Physical      roofline.CeilingResult `json:"physical"`
-}
-
-type hardwareClassic struct {
-	*roofline.Classic
-	MinTP stat.Opt `json:"min_tp"`
-}
-
 // WriteCeiling writes c as one rooftop.ceiling/v1 document.
 func WriteCeiling(w io.Writer, c *tuning.HardwareCeiling) error {
-	doc := hardwareCeiling{Schema: CeilingSchema, Inputs: Object{}, Physical: c.Physical}
+	inputs := Object{}
 	for _, in := range c.Inputs {
-		doc.Inputs = append(doc.Inputs, Member{in.Name, newFact(in)})
+		inputs = append(inputs, Member{in.Name, newFact(in)})
 	}
+	o := Object{{"schema", CeilingSchema}, {"inputs", inputs}}
 	if c.Classic != nil {
-		doc.Classic = &hardwareClassic{c.Classic, c.ClassicMinTP}
+		o = append(o, Member{"classic", append(members(reflect.ValueOf(*c.Classic)), Member{"min_tp", c.ClassicMinTP})})
 	} else {
-		doc.ClassicReason = cmp.Or(c.ClassicReason, "not computed")
+		o = append(o, Member{"classic", nil}, Member{"classic_reason", cmp.Or(c.ClassicReason, "not computed")})
 	}
-	return Write(w, &doc)
+	return Write(w, append(o, Member{"physical", c.Physical}))
 }
 
 // WriteDoctor writes the result of the doctor command as one rooftop.doctor/v1 document.
@@ -53,8 +40,5 @@ func WriteDoctor(w io.Writer, d tuning.Doctor) error {
 
 // WriteRecovered writes the results of recovering servers as one rooftop.recover/v1 document.
 func WriteRecovered(w io.Writer, list []tuning.Recovered) error {
-	return Write(w, &struct {
-		Schema  string             `json:"schema"`
-		Servers []tuning.Recovered `json:"servers"`
-	}{RecoverSchema, list})
+	return Write(w, Object{{"schema", RecoverSchema}, {"servers", list}})
 }

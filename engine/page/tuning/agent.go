@@ -12,9 +12,9 @@ import (
 
 // ListedServer is a server that an agent may read.
 type ListedServer struct {
-	URL       string `json:"url" absent:""`     // "" if its address is not one of this machine
-	Process   string `json:"process" absent:""` // on this machine, "" if the server was only named
-	Launch    string `json:"launch" absent:""`  // redacted
+	URL       string `json:"url,omitzero"`     // "" if its address is not one of this machine
+	Process   string `json:"process,omitzero"` // on this machine, "" if the server was only named
+	Launch    string `json:"launch,omitzero"`  // redacted
 	MayChange bool   `json:"may_change"`
 }
 

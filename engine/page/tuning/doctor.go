@@ -61,13 +61,13 @@ type Check struct {
 type Recovered struct {
 	Server string   `json:"server"`
 	Dir    string   `json:"dir"`
-	Run    string   `json:"run" absent:""`   // "" if unreadable
-	Began  string   `json:"began" absent:""` // RFC 3339, "" if unreadable
+	Run    string   `json:"run,omitzero"`   // "" if unreadable
+	Began  string   `json:"began,omitzero"` // RFC 3339, "" if unreadable
 	Remedy string   `json:"remedy"`
 	Found  []string `json:"found"` // sentences
 	Steps  []string `json:"steps"` // steps to take, in order
 	End    string   `json:"state"` // "left alone", "to do", "done", "failed"
-	Why    string   `json:"reason" absent:""`
+	Why    string   `json:"reason,omitzero"`
 }
 
 // Page returns what is possible here, then for each purpose what can be read, what each gap disables, and
