@@ -61,15 +61,3 @@ func TestCorpusMatchesSchemas(t *testing.T) {
 		t.Errorf("%d documents, want at least 100", checked)
 	}
 }
-
-func TestCeilingSchemaRejects(t *testing.T) {
-	const name = "ceiling.v1.schema.json"
-	checkRejects(t, name, corpusDocuments(t)[name][0], []replacement{
-		{"another schema", "rooftop.ceiling/v1", "rooftop.ceiling/v0"},
-		{"no GPU", `"gpu": {`, `"device": {`},
-		{"an unknown source", `"source": "flag"`, `"source": "guess"`},
-		{"an unknown binding", `"binding": "`, `"binding": "un`},
-		{"no terms", `"terms_s"`, `"terms"`},
-		{"a negative rate", `"decode_ideal_tokens_per_s": `, `"decode_ideal_tokens_per_s": -`},
-	})
-}

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,105 +15,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/engine/stat"
 )
-
-func TestRunJSONMatchesSchema(t *testing.T) {
-	s, inner := schema(t, "run.v1.schema.json"), schema(t, "diagnosis.v1.schema.json")
-	cases := runs()
-	cases["empty"] = func() *loop.Snapshot { return &loop.Snapshot{} }
-	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		t.Run(name, func(t *testing.T) {
-			doc := written(t, document.WriteRun, cases[name]())
-			v := decoded(t, []byte(doc))
-			if err := s.Validate(v); err != nil {
-				t.Error(err)
-			}
-			for _, key := range []string{"baseline", "live"} {
-				if d := v.(map[string]any)[key]; d != nil {
-					if err := inner.Validate(d); err != nil && name != "hostile" { // its flag is not valid
-						t.Errorf("%s: %v", key, err)
-					}
-				}
-			}
-			if doc != written(t, document.WriteRun, cases[name]()) {
-				t.Error("two documents of one run differ")
-			}
-		})
-	}
-}
-
-func TestRunSchemaRejects(t *testing.T) {
-	checkRejects(t, "run.v1.schema.json", written(t, document.WriteRun, tuned()), []replacement{
-		{"another schema", `"rooftop.run/v1"`, `"rooftop.run/v2"`},
-		{"an unknown phase", `"phase": "done"`, `"phase": "lost"`},
-		{"an unknown end", `"end": "kept"`, `"end": "won"`},
-		{"an unknown direction", `"direction": "better"`, `"direction": "up"`},
-		{"no iterations", `"iterations": [`, `"changes": [`},
-		{"an iteration without what was measured before", `"before": {`, `"earlier": {`},
-		{"a text that is empty and not null", `"left_reason": null`, `"left_reason": ""`},
-		{"a number in quotes", `"restarts": 3`, `"restarts": "3"`},
-		{"a diagnosis of another kind", `"rooftop.diagnosis/v1"`, `"rooftop.event/v1"`},
-		{"a point in words", `"t_s":[2`, `"t_s":["2"`},
-		{"null without its reason", `"reason": "only the V0 engine swaps"`, `"cause": "only the V0 engine swaps"`},
-	})
-}
-
-// Every point has a row in every column; missing values of a window are null.
-func TestRunJSONPoints(t *testing.T) {
-	s := tuned()
-	s.Points[3].Tokens, s.Points[4].KV = stat.Some(math.NaN()), stat.Some(.5)
-	var doc struct {
-		Points map[string][]*float64
-		Gain   *float64
-		Left   []engine.Change
-	}
-	must(t, json.Unmarshal([]byte(written(t, document.WriteRun, s)), &doc))
-	for name, column := range doc.Points {
-		if len(column) != len(s.Points) {
-			t.Errorf("%s has %d rows of %d", name, len(column), len(s.Points))
-		}
-	}
-	if doc.Points["generation_tokens_per_s"][3] != nil || *doc.Points["kv_usage_peak"][4] != .5 || doc.Points["kv_usage_peak"][5] != nil {
-		t.Error("absent values are not null, or values are lost")
-	}
-	if doc.Gain == nil || *doc.Gain != .8138 || len(doc.Left) != 0 {
-		t.Errorf("gain %v, left %v", doc.Gain, doc.Left)
-	}
-}
-
-// cellBreak is a bar that ends a cell of a Markdown table.
-var cellBreak = regexp.MustCompile(`(?:^|[^\\])\|`)
-
-func TestRunMarkdownTables(t *testing.T) {
-	for _, name := range slices.Sorted(maps.Keys(runs())) {
-		doc := written(t, WriteRunMarkdown, runs()[name]())
-		columns, fences := 0, 0
-		for _, l := range strings.Split(doc, "\n") {
-			if strings.HasPrefix(l, "```") {
-				fences++
-			}
-			if fences%2 == 1 {
-				continue
-			}
-			if strings.Contains(l, "<") {
-				t.Errorf("%s: a tag can open in %q", name, l)
-			}
-			if !strings.HasPrefix(l, "|") {
-				columns = 0
-				continue
-			}
-			n := len(cellBreak.FindAllString(strings.ReplaceAll(l, `\\`, ""), -1))
-			if columns != 0 && n != columns {
-				t.Errorf("%s: %d bars where the table has %d: %q", name, n, columns, l)
-			}
-			columns = n
-		}
-		if fences%2 != 0 {
-			t.Errorf("%s: a code block stays open", name)
-		}
-	}
-}
 
 // elements are the HTML elements of a report.
 var elements = strings.Fields(`html head meta title style body main h1 h2 p strong pre code figure svg desc rect line text path circle ul li figcaption

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 )
@@ -20,17 +19,6 @@ func everyState() []fleet.Server {
 	list = append(list, fleet.Unread("gone:8000", "http://prometheus:9090: unreachable: 503"))
 	fleet.Rank(list)
 	return list
-}
-
-func TestFleetMatchesSchema(t *testing.T) {
-	s := schema(t, "fleet.v1.schema.json")
-	for name, list := range map[string][]fleet.Server{"none": nil, "every state": everyState()} {
-		var b bytes.Buffer
-		must(t, document.WriteFleet(&b, list))
-		if err := s.Validate(decoded(t, b.Bytes())); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }
 
 // A fleet's report to send around has every column and every finding.

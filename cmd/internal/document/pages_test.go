@@ -2,62 +2,11 @@ package document_test
 
 import (
 	"bytes"
-	"io"
-	"strings"
 	"testing"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/cmd/internal/render"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
-
-func TestDoctorJSON(t *testing.T) {
-	s := schema(t, "doctor.v1.schema.json")
-	write := func(d tuning.Doctor) string {
-		var b bytes.Buffer
-		must(t, document.WriteDoctor(&b, d))
-		return b.String()
-	}
-	full := write(tuning.Doctor{
-		Purposes: []tuning.Purpose{{ID: "trace", Commands: "trace a GGML runtime", Can: true, Found: "all is there", Next: "rooftop trace"}},
-		Checks: []tuning.Check{
-			{For: "server", Name: "endpoint", State: tuning.CheckOK, Found: "answers <quickly>"},
-			{Name: "NVML", State: tuning.CheckBad, Found: "fails", Effect: "no GPU reading", Next: "reboot"},
-		},
-	})
-	for name, doc := range map[string]string{"checks": full, "none": write(tuning.Doctor{})} {
-		if err := s.Validate(decoded(t, []byte(doc))); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for _, key := range []string{`"name": "NVML"`, `"state": "bad"`, `"found": "fails"`, `"effect": "no GPU reading"`, `"next": "reboot"`, `"found": "answers <quickly>"`} {
-		if !strings.Contains(full, key) {
-			t.Errorf("the document lacks %s:\n%s", key, full)
-		}
-	}
-	for from, to := range map[string]string{"rooftop.doctor/v1": "rooftop.doctor/v0", `"state": "bad"`: `"state": "red"`, `"next"`: `"then"`, `"for": "server"`: `"for": "nobody"`, `"can": true`: `"can": "yes"`} {
-		if s.Validate(decoded(t, []byte(strings.ReplaceAll(full, from, to)))) == nil {
-			t.Errorf("the schema accepts %s", to)
-		}
-	}
-}
-
-// failing is a writer whose pipe is closed.
-type failing struct{}
-
-func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
-
-func TestWriteErrorsAreReturned(t *testing.T) {
-	for name, err := range map[string]error{
-		"plain":  WritePlain(failing{}, slots(), render.Options{}),
-		"json":   document.WriteDiagnosis(failing{}, slots()),
-		"doctor": render.Text(failing{}, tuning.Doctor{Checks: []tuning.Check{{Name: "x"}}}.Page(), render.Options{}),
-	} {
-		if err == nil {
-			t.Errorf("%s: a failed write is not reported", name)
-		}
-	}
-}
 
 func TestDoctorGolden(t *testing.T) {
 	const setcap = `sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep "$(command -v rooftop)"`

@@ -78,30 +78,6 @@ func piloted() *loop.Snapshot {
 	return s
 }
 
-// pilotedStory is the events of an automatic run.
-func pilotedStory() []loop.Event {
-	s := piloted()
-	advice := &engine.Recommendation{Finding: engine.ConcurrencySaturation, Fix: engine.Fix{
-		Kind: engine.KindFlag, Flag: "--max-num-seqs", From: "128", To: "256", Command: "in the launch command change --max-num-seqs 128 to 256, and restart", Predicted: s.Iterations[0].Predicted,
-	}}
-	early := *provedResult()
-	early.Direction, early.Settled, early.Need, early.Effect = verdict.Inconclusive, false, "the load of before", verdict.Interval{Low: .6, Mid: .82, High: 1.1}
-	change := engine.Change{Flag: "--max-num-seqs", From: "128", To: "256"}
-	return []loop.Event{
-		{T: 21 * time.Second, Kind: loop.EventRecommendation, Iteration: 1, Advice: advice},
-		{T: 21 * time.Second, Kind: loop.EventPending, Iteration: 1, Advice: advice, Took: 10 * time.Second, Text: "in 10 s: --max-num-seqs 128 → 256"},
-		{T: 31 * time.Second, Kind: loop.EventApplying, Iteration: 1, Change: change, Advice: advice, Command: launchWith(256)},
-		{T: 61 * time.Second, Kind: loop.EventTrial, Iteration: 1, Took: 20 * time.Second, Look: 1, Looks: 7, Next: 10 * time.Second, Verdict: &early, Text: "after 20 s: +82 % (+60 to +110 %); measured on: the load of before"},
-		{T: 71 * time.Second, Kind: loop.EventTrial, Iteration: 1, Took: 30 * time.Second, Look: 2, Looks: 7, Advice: advice, Verdict: provedResult(), Text: "after 30 s: +81 % (+75 to +88 %)"},
-		{T: 71 * time.Second, Kind: loop.EventVerdict, Iteration: 1, Delta: s.Iterations[0].Delta, Advice: advice, Verdict: provedResult(), AnswerCheck: &loop.AnswerCheck{Prompts: 12, Same: 12}},
-		{T: 71 * time.Second, Kind: loop.EventKept, Iteration: 1, Change: change, Command: launchWith(256)},
-		{T: 90 * time.Second, Kind: loop.EventPaused, Text: "autopilot paused: nothing is changed until it is resumed"},
-		{T: 240 * time.Second, Kind: loop.EventError, Iteration: 3, Text: s.Iterations[2].Failure},
-		{T: 300 * time.Second, Kind: loop.EventSpread, Iteration: 3, Log: stat.Some(-.018), Text: "the same settings, started again: output −1.8 %"},
-		{T: 301 * time.Second, Kind: loop.EventFinished, Finished: s.Finished},
-	}
-}
-
 // Values that are not finite or not measured are null and do no harm.
 func TestStatisticalObjectOfNothing(t *testing.T) {
 	r := &verdict.Result{

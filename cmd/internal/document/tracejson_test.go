@@ -20,41 +20,6 @@ import (
 
 var traceBegan = time.Date(2026, 11, 22, 3, 4, 5, 0, time.UTC)
 
-func TestTraceJSONMatchesSchema(t *testing.T) {
-	tracePages.checkSchema(t, map[string]func() *optrace.Summary{
-		"none": func() *optrace.Summary { return nil }, "everything": everyFigure,
-	})
-}
-
-// everyFigure is a summary without empty fields.
-func everyFigure() *optrace.Summary {
-	all, n := &optrace.Summary{}, 0
-	numberFields(reflect.ValueOf(all).Elem(), &n)
-	all.Peak.From, all.Findings[0].Severity = "seen", "warn"
-	for _, p := range []*string{&all.Phases[0].Phase, &all.Kinds[0].Phase, &all.Steps[0].Phase, &all.Layers[0].Phase, &all.Tokens[0].Phase, &all.Types[0].Phase} {
-		*p = "decode"
-	}
-	all.Kinds[0].Bound, all.Steps[0].Bound = optrace.BoundMixed, optrace.BoundCompute
-	return all
-}
-
-func TestTraceSchemaRejects(t *testing.T) {
-	checkRejects(t, tracePages.schema, string(traceJSON(t, denseTrace())), []replacement{
-		{"another schema", `"rooftop.trace/v1"`, `"rooftop.trace/v2"`},
-		{"a time without its zone", `"2026-11-22T03:04:05Z"`, `"2026-11-22 03:04"`},
-		{"an unknown phase", `"phase": "decode"`, `"phase": "encore"`},
-		{"an unknown bound", `"bound": "memory"`, `"bound": "luck"`},
-		{"an unknown severity", `"severity": "warn"`, `"severity": "red"`},
-		{"a roof from nowhere", `"from": "measured"`, `"from": "guess"`},
-		{"a key that is not known", `"coverage": {`, `"extra": 1, "coverage": {`},
-		{"a key that is not known, within", `"dropped": 0`, `"dropped": 0, "lost": 1`},
-		{"a missing key", `"left_out": 0,`, ``},
-		{"a number in quotes", `"dropped": 0`, `"dropped": "0"`},
-		{"a negative count", `"dropped": 0`, `"dropped": -1`},
-		{"a time with a fraction of a nanosecond", `"cost_per_hit_ns": 900`, `"cost_per_hit_ns": 900.5`},
-	})
-}
-
 // TestTraceJSONSaysNullOfWhatWasNotMeasured checks that nothing unrecorded is written as 0, and no recorded zero as null.
 func TestTraceJSONSaysNullOfWhatWasNotMeasured(t *testing.T) {
 	s := &optrace.Summary{
@@ -147,11 +112,4 @@ func FuzzTraceReports(f *testing.F) {
 			t.Fatal("a position in a picture is not a number")
 		}
 	})
-}
-
-func TestTraceWriteErrorsAreReturned(t *testing.T) {
-	tracePages.checkFailure(t, denseTrace())
-	if render.HTML(failing{}, trace.Document(&trace.Source{Trace: *traceOf(denseTrace())})) == nil {
-		t.Error("HTML: a failed write is not reported")
-	}
 }
