@@ -58,32 +58,23 @@ func Diagnosis(d *engine.Diagnosis) any {
 	)
 }
 
-// factValue is a fact in a document.
-type factValue struct {
-	Value  any           `json:"value"`
-	Unit   string        `json:"unit"`
-	Source engine.Source `json:"source,omitzero"`
-	Note   string        `json:"note"`
-}
-
-// newFact returns a fact with a source of the schema. The schema does not include device and measurement;
+// withSource returns a fact with a source of the schema. The schema does not include device and measurement;
 // they are described in the note.
-func newFact(f tuning.Fact) factValue {
-	v := factValue{f.Value, f.Unit, f.Source, f.Note}
+func withSource(f tuning.Fact) tuning.Fact {
 	switch f.Source {
 	case engine.FromGPU:
-		v.Source, v.Note = engine.FromServer, cmp.Or(f.Note, "read from the device")
+		f.Source, f.Note = engine.FromServer, cmp.Or(f.Note, "read from the device")
 	case engine.FromMeasured:
-		v.Source, v.Note = engine.FromDerived, cmp.Or(f.Note, "measured")
+		f.Source, f.Note = engine.FromDerived, cmp.Or(f.Note, "measured")
 	}
-	return v
+	return f
 }
 
 func facts(f *engine.Facts) Object {
 	o := Object{}
 	for _, r := range tuning.Facts(f) {
 		if !r.OfTarget {
-			o = append(o, Member{r.Name, newFact(r)})
+			o = append(o, Member{r.Name, withSource(r)})
 		}
 	}
 	return o

@@ -19,7 +19,7 @@ const (
 func WriteCeiling(w io.Writer, c *tuning.HardwareCeiling) error {
 	inputs := Object{}
 	for _, in := range c.Inputs {
-		inputs = append(inputs, Member{in.Name, newFact(in)})
+		inputs = append(inputs, Member{in.Name, withSource(in)})
 	}
 	o := Object{{"schema", CeilingSchema}, {"inputs", inputs}}
 	if c.Classic != nil {

@@ -13,13 +13,13 @@ import (
 
 // Fact is one property of a server that is known without measuring.
 type Fact struct {
-	Name   string
-	Unit   string // in documents: a unit of figure.Amount, "GPUs", "replicas", "processes", "1e9"
-	Value  any    // nil if unknown
-	Source engine.Source
-	Note   string
+	Name   string        `json:"-"`
+	Value  any           `json:"value"` // nil if unknown
+	Unit   string        `json:"unit"`  // in documents: a unit of figure.Amount, "GPUs", "replicas", "processes", "1e9"
+	Source engine.Source `json:"source,omitzero"`
+	Note   string        `json:"note"`
 	// OfTarget marks facts that documents have under their target.
-	OfTarget bool
+	OfTarget bool `json:"-"`
 }
 
 // NotKnown is the reason of an absent fact without another reason.
