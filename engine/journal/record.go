@@ -36,9 +36,9 @@ type Process struct {
 // Predicted is the prediction of a change before it was made, as ratios.
 type Predicted struct {
 	Metric string   `json:"metric"`
-	Low    *float64 `json:"low"`
-	Mid    *float64 `json:"mid"`
-	High   *float64 `json:"high"`
+	Low    stat.Opt `json:"low"`
+	Mid    stat.Opt `json:"mid"`
+	High   stat.Opt `json:"high"`
 }
 
 // Predictions converts predictions to those of a record. It keeps only ratios; values that are not
@@ -53,13 +53,8 @@ func Predictions(list []engine.Prediction) []Predicted {
 	return out
 }
 
-// Number returns the value of a record, nil if it is absent or not finite.
-func Number(o stat.Opt) *float64 {
-	if o = o.Finite(); !o.OK {
-		return nil
-	}
-	return &o.V
-}
+// Number returns the value of a record, absent if it is not finite.
+func Number(o stat.Opt) stat.Opt { return o.Finite() }
 
 // Record is one line of a journal. Its kind determines which fields are set.
 type Record struct {
@@ -84,9 +79,9 @@ type Record struct {
 	Predicted []Predicted     `json:"predicted,omitempty"`
 	Direction string          `json:"direction,omitempty"`
 	// Low, Mid and High are the measured change of the goal, a ratio with its interval.
-	Low  *float64 `json:"low,omitempty"`
-	Mid  *float64 `json:"mid,omitempty"`
-	High *float64 `json:"high,omitempty"`
+	Low  stat.Opt `json:"low,omitzero"`
+	Mid  stat.Opt `json:"mid,omitzero"`
+	High stat.Opt `json:"high,omitzero"`
 	// Log is the difference in log throughput of a Spread record.
 	Log *float64 `json:"log,omitempty"`
 	// Finding and Goal belong to a Verdict record: the reason for the change, and the goal to which

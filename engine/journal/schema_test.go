@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 func TestRecordsMatchSchema(t *testing.T) {
@@ -29,11 +30,11 @@ func TestRecordsMatchSchema(t *testing.T) {
 	}
 	w := &world{rng: rand.New(rand.NewPCG(1, 1)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), mode: "attach"}
 	w.live()
-	low, mid, log, exit := -0.1, 0.2, 0.03, 3
+	low, mid, log, exit := stat.Some(-0.1), stat.Some(0.2), 0.03, 3
 	all := Record{
 		Schema: Schema, Seq: 1, Time: w.now, Run: "a", Kind: Verdict, Text: "better", Version: "1.0.0", Mode: "exec", Server: "m at localhost:8000", Command: "vllm serve m",
 		Process: &Process{PID: 7, Ticks: 9, Boot: "b"}, Launch: "launch-1.json", Iteration: 2, Revert: true, Changes: []engine.Change{{Flag: "--a", From: "", To: "1"}},
-		Predicted: []Predicted{{Metric: "generation_tokens_per_s", Low: &low, Mid: &mid}}, Direction: "better", Low: &low, Mid: &mid, High: &mid, Log: &log,
+		Predicted: []Predicted{{Metric: "generation_tokens_per_s", Low: low, Mid: mid}}, Direction: "better", Low: low, Mid: mid, High: mid, Log: &log,
 		Finding: "concurrency-saturation", Goal: "throughput", Exit: &exit,
 	}
 	for _, r := range append(w.records, all) {

@@ -20,10 +20,10 @@ type program struct {
 }
 
 // WriteDiagnosis writes d as one rooftop.diagnosis/v1 document.
-func WriteDiagnosis(w io.Writer, d *engine.Diagnosis) error { return Write(w, Diagnosis(d)) }
+func WriteDiagnosis(w io.Writer, d *engine.Diagnosis) error { return Write(w, diagnosis(d)) }
 
-// Diagnosis returns d as a rooftop.diagnosis/v1 object, to be embedded in another document; nil is null.
-func Diagnosis(d *engine.Diagnosis) any {
+// diagnosis returns d as a rooftop.diagnosis/v1 object, to be embedded in another document; nil is null.
+func diagnosis(d *engine.Diagnosis) any {
 	if d == nil {
 		return nil
 	}

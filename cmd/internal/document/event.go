@@ -78,7 +78,7 @@ func payload(v *loop.Event) Object {
 		}
 		return Object{{"duration_s", orNull(max(v.Took, 0))}, {"windows", nil}, {"measured", nil}}
 	case loop.EventDiagnosis:
-		return Object{{"diagnosis", Diagnosis(v.Diagnosis)}}
+		return Object{{"diagnosis", diagnosis(v.Diagnosis)}}
 	case loop.EventRecommendation:
 		if v.Steps != nil { // a dry run
 			return Object{{"recommendation", v.Advice}, {"steps", v.Steps}, {"steps_back", v.StepsBack}}

@@ -109,7 +109,7 @@ func (r *journalled) intend(j *journal.Record) {
 	c.Changes = append(c.Changes, j.Changes...)
 	for _, p := range j.Predicted {
 		if p.Metric == serverdir.OutputMetric {
-			c.Predicted = [3]stat.Opt{optional(p.Low), optional(p.Mid), optional(p.High)}
+			c.Predicted = [3]stat.Opt{p.Low, p.Mid, p.High}
 		}
 	}
 	if last := r.last(); len(r.Changes) > 0 && last.N == c.N { // made to all after its canary
@@ -129,18 +129,11 @@ func (r *journalled) judge(j *journal.Record) {
 		return
 	}
 	again := c.Direction != ""
-	c.Direction, c.Reason, c.Gain, c.Low, c.High = j.Direction, j.Text, optional(j.Mid), optional(j.Low), optional(j.High)
+	c.Direction, c.Reason, c.Gain, c.Low, c.High = j.Direction, j.Text, j.Mid, j.Low, j.High
 	if low, high := c.Predicted[0], c.Predicted[2]; !again && low.OK && high.OK && c.Gain.OK && !(verdict.Interval{Low: c.Low.Or(0), High: c.High.Or(0)}).Wide() {
 		r.Made++
 		if c.Gain.V >= low.V && c.Gain.V <= high.V {
 			r.Within++
 		}
 	}
-}
-
-func optional(v *float64) stat.Opt {
-	if v == nil {
-		return stat.None
-	}
-	return stat.Some(*v)
 }
