@@ -10,16 +10,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/document"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
 	"github.com/rooftop-dev/rooftop/collect/probe"
-	"github.com/rooftop-dev/rooftop/engine/capture"
 )
 
 // loadVariable makes the test binary a load generator: a separate process can run at a priority at which the server
@@ -32,7 +29,6 @@ type loadOrder struct {
 	Key    string
 	Load   loadgen.Load
 	Result string // file for the summary
-	Chunks string // file for when chunks came
 }
 
 // loadResult is the part of the summary that the tests read.
@@ -59,63 +55,13 @@ func TestE2ELoad(t *testing.T) {
 	must(t, err)
 	client, err := probe.NewClient(target, probe.Options{APIKey: order.Key})
 	must(t, err)
-	counting := &chunkCounter{Client: client, arrivals: arrivals{Start: time.Now()}}
-	summary, err := loadgen.Run(ctx, counting, order.Load, nil)
+	summary, err := loadgen.Run(ctx, client, order.Load, nil)
 	if err != nil && ctx.Err() == nil {
 		t.Fatal(err)
 	}
-	for path, result := range map[string]any{order.Result: &summary, order.Chunks: &counting.arrivals} {
-		var out bytes.Buffer
-		must(t, document.Write(&out, result))
-		must(t, os.WriteFile(path, out.Bytes(), 0o600))
-	}
-}
-
-// arrivals counts the chunks that came in each 20 ms since a load began. vLLM sends
-// one for each token.
-type arrivals struct {
-	Start  time.Time
-	Counts []int
-}
-
-const arrivalStep = 20 * time.Millisecond
-
-// rate returns the chunks per second between two instants.
-func (a *arrivals) rate(t *testing.T, begin, end time.Time) float64 {
-	t.Helper()
-	first, last := int(begin.Sub(a.Start)/arrivalStep), int(end.Sub(a.Start)/arrivalStep)
-	if first < 0 || last > len(a.Counts) || first >= last {
-		t.Fatalf("the load of %v does not cover %v to %v", arrivalStep*time.Duration(len(a.Counts)), begin, end)
-	}
-	n := 0
-	for _, count := range a.Counts[first:last] {
-		n += count
-	}
-	return float64(n) / (time.Duration(last-first) * arrivalStep).Seconds()
-}
-
-// chunkCounter is a client that stores when chunks arrived.
-type chunkCounter struct {
-	*probe.Client
-	lock sync.Mutex
-	arrivals
-}
-
-func (c *chunkCounter) Send(ctx context.Context, r probe.Request, clock func() time.Duration) (capture.Request, error) {
-	told := r.OnChunk
-	r.OnChunk = func(since time.Duration) {
-		c.lock.Lock()
-		step := int(time.Since(c.Start) / arrivalStep)
-		for len(c.Counts) <= step {
-			c.Counts = append(c.Counts, 0)
-		}
-		c.Counts[step]++
-		c.lock.Unlock()
-		if told != nil {
-			told(since)
-		}
-	}
-	return c.Client.Send(ctx, r, clock)
+	var out bytes.Buffer
+	must(t, document.Write(&out, &summary))
+	must(t, os.WriteFile(order.Result, out.Bytes(), 0o600))
 }
 
 // generator is a running load generator.
@@ -123,7 +69,6 @@ type generator struct {
 	cmd    *exec.Cmd
 	output bytes.Buffer
 	result string
-	chunks string
 	ended  bool
 }
 
@@ -131,9 +76,8 @@ type generator struct {
 func offer(t *testing.T, url, key string, load loadgen.Load) *generator {
 	t.Helper()
 	load.IgnoreEOS = true
-	dir := t.TempDir()
-	g := &generator{result: filepath.Join(dir, "load.json"), chunks: filepath.Join(dir, "chunks.json")}
-	order, err := json.Marshal(loadOrder{URL: url, Key: key, Load: load, Result: g.result, Chunks: g.chunks})
+	g := &generator{result: filepath.Join(t.TempDir(), "load.json")}
+	order, err := json.Marshal(loadOrder{URL: url, Key: key, Load: load, Result: g.result})
 	must(t, err)
 	self, err := os.Executable()
 	must(t, err)
@@ -169,15 +113,6 @@ func (g *generator) await(t *testing.T) loadResult {
 	must(t, json.Unmarshal(text, &r))
 	t.Logf("load: %d requests, %d errors, %.0f tok/s in %.0f s %v", r.Requests, r.Errors, r.PerSecond, r.Elapsed, r.Failures)
 	return r
-}
-
-// arrived returns when the chunks of a finished load arrived.
-func (g *generator) arrived(t *testing.T) *arrivals {
-	t.Helper()
-	text := readFile(t, g.chunks)
-	var a arrivals
-	must(t, json.Unmarshal(text, &a))
-	return &a
 }
 
 // warmUp sends a few requests of a load's shape, so that nothing is compiled during the measurement. Their seed

@@ -35,11 +35,6 @@ import (
 const (
 	proofMeasure = 20 * time.Second // of one start; longer on a slow host (slowed)
 	proofSettle  = 5 * time.Second
-	// proofPlacebos is how often a change without effect is judged.
-	proofPlacebos = 20
-	// proofLongest is the maximum duration of one of them: with the default of five minutes, twenty
-	// take two hours.
-	proofLongest = time.Minute
 )
 
 // proofDir returns the directory of the results.
@@ -289,83 +284,4 @@ func speeds(list []started) (out []int) {
 		out = append(out, int(s.Tokens+0.5))
 	}
 	return out
-}
-
-// TestProofPlacebo restarts the server with a flag without effect, with a different value each
-// time, so that rooftop sees a change and judges it. None may be kept as a gain.
-func TestProofPlacebo(t *testing.T) {
-	proofDir(t)
-	w := workloads()[0]
-	w.bad = []string{"--max-num-seqs", "16"}
-	result := keptResult(t, "placebo", func() changes { return w.placebos(t) })
-	counts := map[string]int{}
-	for _, e := range result.Events {
-		var v struct {
-			Type, Direction, Reason string
-		}
-		if json.Unmarshal(e, &v) == nil && v.Type == "verdict" {
-			counts[v.Direction]++
-			t.Logf("%s: %s", v.Direction, v.Reason)
-		}
-	}
-	t.Logf("%v", counts)
-	judged := 0
-	for _, n := range counts {
-		judged += n
-	}
-	if judged < proofPlacebos {
-		t.Errorf("%d restarts were judged, want %d", judged, proofPlacebos)
-	}
-	if counts["better"] > 0 {
-		t.Errorf("%d of %d restarts that changed nothing were called better", counts["better"], judged)
-	}
-}
-
-// placebos restarts a server and lets rooftop follow.
-func (w *workload) placebos(t *testing.T) changes {
-	at := programtest.Address(t)
-	url := url(at)
-	server := launch(t, at, nil, append(slices.Clone(w.bad), "--max-logprobs", "20")...)
-	warmUp(t, url, "", w.load)
-	g := offer(t, url, "", w.load)
-	program := built(t)
-	cmd := realTime(t.Context(), program, "tune", "--json", "--no-report", "--longest", proofLongest.String(), "--url", url)
-	cmd.Env = append(serverEnvironment(), "XDG_STATE_HOME="+t.TempDir())
-	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	var all bytes.Buffer
-	cues := make(chan string, 1000) // what a restart follows; its output is read on meanwhile
-	go func() {
-		defer close(cues)
-		lines := bufio.NewScanner(out)
-		lines.Buffer(nil, 16<<20)
-		for lines.Scan() {
-			all.Write(append(lines.Bytes(), '\n'))
-			var e struct{ Type string }
-			if json.Unmarshal(lines.Bytes(), &e) == nil && (e.Type == "recommendation" || e.Type == "verdict") {
-				cues <- e.Type
-			}
-		}
-	}()
-	restarts := 0
-	for cue := range cues {
-		if (restarts == 0) != (cue == "recommendation") {
-			continue
-		}
-		if restarts == proofPlacebos {
-			break
-		}
-		restarts++
-		time.Sleep(2 * time.Second)
-		server.stop()
-		server = launch(t, at, nil, append(slices.Clone(w.bad), "--max-logprobs", strconv.Itoa(20+restarts))...)
-	}
-	_ = cmd.Process.Signal(os.Interrupt)
-	for range cues { // until its output ends
-	}
-	_ = cmd.Wait()
-	g.end(t)
-	server.stop()
-	return changesOf(t, all.Bytes())
 }
