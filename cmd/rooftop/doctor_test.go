@@ -69,20 +69,6 @@ func TestWhatIsNotCheckedDoesNotLookWell(t *testing.T) {
 	}
 }
 
-// TestDoctorOfANamedServer checks the exit code and both judgements for a server that does not
-// respond.
-func TestDoctorOfANamedServer(t *testing.T) {
-	const nobody = "http://127.0.0.1:1"
-	out, stderr, code := call(t, nil, "doctor", "--json", "--url", nobody)
-	var d struct{ Purposes []tuning.Purpose }
-	if err := json.Unmarshal([]byte(out), &d); err != nil {
-		t.Fatalf("%v: %s %s", err, out, stderr)
-	}
-	if code != cli.ExitUnreachable || len(d.Purposes) != 2 || d.Purposes[0].ID != serverPurpose || d.Purposes[0].Can {
-		t.Errorf("exit code %d, purposes %+v; %s", code, d.Purposes, stderr)
-	}
-}
-
 // TestDoctorReadsTheHealth checks the line of /health and the exit code for servers whose page answers.
 func TestDoctorReadsTheHealth(t *testing.T) {
 	for _, tt := range []struct {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -136,31 +135,6 @@ func TestE2EScreen(t *testing.T) {
 		}
 	})
 
-	t.Run("hangups", func(t *testing.T) {
-		t.Parallel()
-		for _, c := range []struct {
-			name string
-			away func(x *screen)
-		}{
-			{"pane closed", func(x *screen) { x.ClosePane() }},
-			{"terminal gone", func(x *screen) { x.Close() }},
-		} {
-			t.Run(c.name, func(t *testing.T) {
-				t.Parallel()
-				x := openScreen(t, 80, 24)
-				x.started("Now", slices.Concat([]string{"tune"}, at)...)
-				x.AwaitThat("concurrency saturation", aWhile, func(s string) bool { return slots(s) != "" })
-				pid := x.pid()
-				c.away(x)
-				if !gone(pid, soon) {
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-					t.Fatal("rooftop continues without a terminal")
-				}
-				reported(t, x, "")
-			})
-		}
-	})
-
 	t.Run("stop and continue", func(t *testing.T) {
 		t.Parallel()
 		x := openScreen(t, 80, 24)
@@ -181,37 +155,6 @@ func TestE2EScreen(t *testing.T) {
 		firm(x)
 		x.Press("q")
 		x.ended(3)
-	})
-
-	t.Run("no terminal", func(t *testing.T) {
-		t.Parallel()
-		x := openScreen(t, 80, 24)
-		x.start(slices.Concat([]string{"tune"}, at, []string{"> out 2> err"})...)
-		file := filepath.Join(x.Dir, "out")
-		for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-			if text, _ := os.ReadFile(file); regexp.MustCompile(`do +--max-num-seqs`).Match(text) {
-				break
-			}
-			if time.Since(begin) > aWhile {
-				text, _ := os.ReadFile(file)
-				t.Fatalf("no recommendation in lines after %v:\n%s", aWhile, text)
-			}
-		}
-		if x.Alternate() {
-			t.Error("lines do not need the alternate screen")
-		}
-		x.Press("C-c")
-		x.ended(128 + int(syscall.SIGINT))
-		for _, name := range []string{"out", "err"} {
-			text := readFile(t, filepath.Join(x.Dir, name))
-			t.Logf("std%s:\n%s", name, boxedText(string(text)))
-			if strings.Contains(string(text), "\x1b") {
-				t.Errorf("escape sequences in std%s", name)
-			}
-			if strings.Contains(string(text), "\r") {
-				t.Errorf("carriage returns in std%s", name)
-			}
-		}
 	})
 }
 

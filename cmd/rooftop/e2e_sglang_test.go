@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 )
 
@@ -71,7 +73,7 @@ func TestE2ESGLang(t *testing.T) {
 		t.Errorf("recommended slots %s -> %s, want 4 -> about 24: those that run and those that wait", r.From, r.To)
 	}
 	if again := rooftop(t, "replay", record, "--json"); !bytes.Equal(again.stdout, a.stdout) {
-		t.Errorf("the recording gives another document:\n%s", firstDifference(a.stdout, again.stdout))
+		t.Errorf("the recording gives another document:\n%s", cmp.Diff(string(a.stdout), string(again.stdout)))
 	}
 	speaksSGLang(t, rooftop(t, "replay", record).stdout, "--max-running-requests")
 	g.end(t)

@@ -14,11 +14,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/rand"
-	"fmt"
 	"io"
 	"math"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -26,6 +23,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/programtest"
 	"github.com/rooftop-dev/rooftop/collect/loadgen"
@@ -105,7 +104,7 @@ func TestE2EConcurrencySaturation(t *testing.T) {
 	t.Run("replay", func(t *testing.T) {
 		again := rooftop(t, "replay", record, "--json")
 		if !bytes.Equal(again.stdout, a.stdout) {
-			t.Errorf("the recording gives another document:\n%s", firstDifference(a.stdout, again.stdout))
+			t.Errorf("the recording gives another document:\n%s", cmp.Diff(string(a.stdout), string(again.stdout)))
 		}
 		if again.code != a.code {
 			t.Errorf("exit code %d, want %d", again.code, a.code)
@@ -212,50 +211,4 @@ func unzip(t *testing.T, path string) []byte {
 		t.Error("the recording holds no page")
 	}
 	return text
-}
-
-func TestE2EUnreachable(t *testing.T) {
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = io.WriteString(w, `# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.
-# TYPE node_cpu_seconds_total counter
-node_cpu_seconds_total{cpu="0",mode="idle"} 1.28e+06
-# HELP node_load1 1m load average.
-# TYPE node_load1 gauge
-node_load1 0.21
-`)
-	}))
-	defer other.Close()
-	for _, tc := range []struct{ name, url, says string }{
-		{"wrong port", url(programtest.Address(t)) + "/metrics", ""},
-		{"another exporter", other.URL + "/metrics", "vLLM"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			a := rooftop(t, "diagnose", "--url", tc.url, "--duration", "20s", "--json")
-			if a.code != 5 {
-				t.Errorf("exit code %d, want 5", a.code)
-			}
-			message := strings.TrimSpace(string(a.stderr))
-			if message == "" || strings.Contains(message, "\n") || !strings.Contains(message, tc.says) {
-				t.Errorf("stderr is %q, want one line that says what to do", message)
-			}
-			if len(a.stdout) > 0 {
-				t.Errorf("stdout is %q, want nothing", a.stdout)
-			}
-			if a.took > 10*time.Second {
-				t.Errorf("it took %v to say so", a.took)
-			}
-		})
-	}
-}
-
-// firstDifference shows where two documents begin to differ.
-func firstDifference(want, got []byte) string {
-	a, b := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			return fmt.Sprintf("line %d: %s\n    then: %s", i+1, a[i], b[i])
-		}
-	}
-	return fmt.Sprintf("%d lines, then %d", len(a), len(b))
 }

@@ -75,12 +75,6 @@ func (x *Terminal) Close() {
 	x.ended()
 }
 
-// ClosePane closes the pane but not the server, like closing a window.
-func (x *Terminal) ClosePane() {
-	x.t.Helper()
-	x.tmux("set-option", "-g", "exit-empty", "off", ";", "kill-pane", "-t", "s")
-}
-
 // Type types text followed by enter.
 func (x *Terminal) Type(text string) {
 	x.t.Helper()

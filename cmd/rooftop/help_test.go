@@ -8,7 +8,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -155,14 +154,6 @@ func commandsOf(line string) [][]string {
 		}
 	}
 	return out
-}
-
-func TestCommandsOf(t *testing.T) {
-	got := commandsOf(`  rooftop diagnose --gpu "H100 SXM" --json | jq 'a; b' > out.json; rooftop replay run.gz`)
-	want := [][]string{{"rooftop", "diagnose", "--gpu", "H100 SXM", "--json"}, {"jq", "a; b"}, {"out.json"}, {"rooftop", "replay", "run.gz"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 }
 
 // TestEveryFlagIsInAGroup checks that grouped help includes all flags.
