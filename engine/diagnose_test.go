@@ -160,38 +160,6 @@ func TestSuppressionAndOverride(t *testing.T) {
 	}
 }
 
-func TestOutcomes(t *testing.T) {
-	idle := busy(5)
-	for i := range idle {
-		idle[i].Running, idle[i].RunningPeak, idle[i].Waiting, idle[i].WaitingPeak = stat.Some(0), stat.Some(0), stat.Some(0), stat.Some(0)
-		idle[i].Active = false
-	}
-	dead := make([]Window, 5)
-	flag := []Rule{firing(ConcurrencySaturation, GroupSlots, 10, 4, 0.9, &Fix{Kind: KindFlag})}
-	for _, c := range []struct {
-		name    string
-		windows []Window
-		rules   []Rule
-		want    Outcome
-	}{
-		{"idle never gets a recommendation", idle, flag, OutcomeNoLoad},
-		{"nothing evaluable", dead, flag, OutcomeNotEvaluable},
-		{"two quiet windows are not enough to call it healthy", busy(2), nil, OutcomeNotEvaluable},
-		{"no windows", nil, flag, OutcomeNotEvaluable},
-		{"recommendation", busy(5), flag, OutcomeRecommendation},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			d := Diagnose(Request{Windows: c.windows, Rules: c.rules})
-			if d.Outcome != c.want {
-				t.Errorf("outcome %s, want %s", d.Outcome, c.want)
-			}
-			if d.Outcome != OutcomeRecommendation && d.Recommendation != nil {
-				t.Errorf("a recommendation with outcome %s", d.Outcome)
-			}
-		})
-	}
-}
-
 func TestEveryQuantityIsListedInOrderWithAReason(t *testing.T) {
 	for name, windows := range map[string][]Window{"nothing": nil, "busy": busy(5)} {
 		d := Diagnose(Request{Windows: windows})

@@ -52,25 +52,37 @@ func TestHealthyHasToBeEarned(t *testing.T) {
 		w := &stalled[i]
 		w.Active, w.Running, w.Stall = false, stat.Some(16), time.Duration(i+1)*WindowLength
 	}
+	idle := busy(5)
+	for i := range idle {
+		w := &idle[i]
+		w.Active, w.Running, w.RunningPeak, w.Waiting, w.WaitingPeak = false, stat.Some(0), stat.Some(0), stat.Some(0), stat.Some(0)
+	}
+	flag := []Rule{firing(ConcurrencySaturation, GroupSlots, 10, 4, 0.9, &Fix{Kind: KindFlag})}
 	for _, c := range []struct {
 		name    string
 		windows []Window
+		rules   []Rule
 		outcome Outcome
 		doubt   string
 	}{
-		{"a queue that nothing explains", queueing(5), OutcomeNotEvaluable, "33 % of the requests wait although"},
-		{"a deferred queue", deferred, OutcomeNotEvaluable, "no capacity flag"},
-		{"a server that stopped answering", silent, OutcomeUnhealthy, "stopped answering"},
-		{"a server that answers now and then", patchy, OutcomeNotEvaluable, "scrapes failed"},
-		{"a standstill shorter than a hang", stalled, OutcomeNotEvaluable, "no tokens generated for 8 s at the end"},
-		{"two seconds of load", short, OutcomeNotEvaluable, "worked in only 1 of 10"},
-		{"an engine that sleeps", asleep, OutcomeNoLoad, "sleeps"},
-		{"requests that are all refused", refused, OutcomeNoLoad, "no request reaches the engine: 20 a second are refused"},
-		{"enough quiet windows under load", busy(5), OutcomeHealthy, ""},
+		{"idle never gets a recommendation", idle, flag, OutcomeNoLoad, ""},
+		{"nothing evaluable", make([]Window, 5), flag, OutcomeNotEvaluable, ""},
+		{"two quiet windows are not enough to call it healthy", busy(2), nil, OutcomeNotEvaluable, ""},
+		{"no windows", nil, flag, OutcomeNotEvaluable, ""},
+		{"a recommendation", busy(5), flag, OutcomeRecommendation, ""},
+		{"a queue that nothing explains", queueing(5), nil, OutcomeNotEvaluable, "33 % of the requests wait although"},
+		{"a deferred queue", deferred, nil, OutcomeNotEvaluable, "no capacity flag"},
+		{"a server that stopped answering", silent, nil, OutcomeUnhealthy, "stopped answering"},
+		{"a server that answers now and then", patchy, nil, OutcomeNotEvaluable, "scrapes failed"},
+		{"a standstill shorter than a hang", stalled, nil, OutcomeNotEvaluable, "no tokens generated for 8 s at the end"},
+		{"two seconds of load", short, nil, OutcomeNotEvaluable, "worked in only 1 of 10"},
+		{"an engine that sleeps", asleep, nil, OutcomeNoLoad, "sleeps"},
+		{"requests that are all refused", refused, nil, OutcomeNoLoad, "no request reaches the engine: 20 a second are refused"},
+		{"enough quiet windows under load", busy(5), nil, OutcomeHealthy, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := Diagnose(Request{Windows: c.windows, Duration: 2 * time.Second * time.Duration(len(c.windows))})
-			if d.Outcome != c.outcome || !strings.Contains(strings.ReplaceAll(d.Doubt+d.Condition.String(), figure.NBSP, " "), c.doubt) {
+			d := Diagnose(Request{Windows: c.windows, Rules: c.rules, Duration: 2 * time.Second * time.Duration(len(c.windows))})
+			if (d.Recommendation != nil) != (c.outcome == OutcomeRecommendation) || d.Outcome != c.outcome || !strings.Contains(strings.ReplaceAll(d.Doubt+d.Condition.String(), figure.NBSP, " "), c.doubt) {
 				t.Errorf("%s, doubt %q; want %s with %q", d.Outcome, d.Doubt, c.outcome, c.doubt)
 			}
 		})

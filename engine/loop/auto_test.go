@@ -97,26 +97,6 @@ func TestTheApplyCarriesWhatIsWrittenDown(t *testing.T) {
 	}
 }
 
-// TestAutoGoesBackFromWhatIsWorse halves the throughput with more slots.
-func TestAutoGoesBackFromWhatIsWorse(t *testing.T) {
-	r := autoRun(t)
-	r.lives = func(args string) {
-		r.server.limit = 0
-		if !strings.HasSuffix(args, "seqs 4") {
-			r.server.limit = 90
-		}
-	}
-	f := r.ends(40 * time.Minute)
-	r.atRest("--max-num-seqs 4")
-	it := r.loop.Snapshot().Iterations[0]
-	if it.End != loop.IterationReverted || it.Delta.Direction != verdict.Worse || f.Gain.OK {
-		r.errorf("%q, gain %v", it.End, f.Gain)
-	}
-	if noise := r.loop.Snapshot().Noise; len(noise) == 0 || noise[0] > 0.05 || noise[0] < -0.05 {
-		t.Errorf("noise %v: the revert is a repeat", noise)
-	}
-}
-
 // TestARevertThatNeedsASecondStart ends an automatic run, and says what runs.
 func TestARevertThatNeedsASecondStart(t *testing.T) {
 	for _, quits := range []bool{false, true} {
@@ -491,23 +471,6 @@ func TestAutoWithoutApplierWaitsForTheUser(t *testing.T) {
 	if its := r.loop.Snapshot().Iterations; len(its) != 2 || its[0].End != loop.IterationReverted || its[1].End != loop.IterationKept || f.ExitCode != 0 {
 		r.errorf("%d iterations, %+v", len(its), f)
 	}
-}
-
-// TestASmallGainNeedsANarrowBaseline uses a server with a small gain.
-func TestASmallGainNeedsANarrowBaseline(t *testing.T) {
-	r := newRig(t, "--max-num-seqs 26", auto, quiet)
-	r.server.gpu = "A100-PCIE-40GB"
-	r.step(loop.Begin{})
-	r.wait(10*time.Minute, "applying", in(loop.PhaseApplying))
-	small := r.now
-	r = newRig(t, "--max-num-seqs 4", auto, quiet)
-	r.server.gpu = "A100-PCIE-40GB"
-	r.step(loop.Begin{})
-	r.wait(10*time.Minute, "applying", in(loop.PhaseApplying))
-	if small < r.now {
-		t.Errorf("a small gain was gone for after %v, a large one after %v", small, r.now)
-	}
-	t.Logf("applied after %v with a small gain predicted, after %v with a large one", small, r.now)
 }
 
 // TestASideIsBounded restarts a kept server repeatedly with the same settings, and then judges a change.

@@ -267,42 +267,20 @@ func TestRemeasure(t *testing.T) {
 // TestWhatGainedNothingIsNotRecommendedAgain uses slots that the model considers the limit, on a
 // server that gains nothing from more of them.
 func TestWhatGainedNothingIsNotRecommendedAgain(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		alter func(*loop.Plan)
-	}{{"by hand", withHands}, {"by itself", func(p *loop.Plan) { auto(p); quiet(p) }}} {
-		t.Run(c.name, func(t *testing.T) {
-			r := newRig(t, "--max-num-seqs 4", c.alter)
-			r.server.limit = 150
-			r.step(loop.Begin{})
-			waiting := func(s *loop.Snapshot) bool {
-				return s.Phase == loop.PhaseWaiting || s.Phase == loop.PhaseApplying || s.Phase == loop.PhaseDone
-			}
-			r.wait(time.Minute, "baseline", waiting)
-			if !r.loop.Snapshot().Firm {
-				t.Fatal("no baseline")
-			}
-			if r.loop.Snapshot().Phase == loop.PhaseWaiting {
-				r.press(loop.CommandApply)
-			}
-			r.run(12 * time.Minute)
-			s := r.loop.Snapshot()
-			if len(s.Iterations) != 1 {
-				r.fatalf("%d iterations", len(s.Iterations))
-			}
-			if s.Advice != nil && s.Advice.To == "32" || s.Advice == nil && s.Quiet == "" {
-				t.Errorf("advice %+v, quiet %q", s.Advice, s.Quiet)
-			}
-			want := loop.IterationNoGain
-			if c.name == "by itself" {
-				want = loop.IterationReverted
-			}
-			r.expect(loop.AsRecommended, want, "applied by rooftop")
-			if c.name == "by itself" && (r.done == nil || r.done.ExitCode != 0 || s.Launch != s.Kept) {
-				t.Errorf("finished %+v, runs %q, kept %q", r.done, s.Launch, s.Kept)
-			}
-		})
+	r := newRig(t, "--max-num-seqs 4", withHands)
+	r.server.limit = 150
+	r.step(loop.Begin{})
+	r.wait(time.Minute, "baseline", in(loop.PhaseWaiting))
+	r.press(loop.CommandApply)
+	r.run(12 * time.Minute)
+	s := r.loop.Snapshot()
+	if len(s.Iterations) != 1 {
+		r.fatalf("%d iterations", len(s.Iterations))
 	}
+	if s.Advice != nil && s.Advice.To == "32" || s.Advice == nil && s.Quiet == "" {
+		t.Errorf("advice %+v, quiet %q", s.Advice, s.Quiet)
+	}
+	r.expect(loop.AsRecommended, loop.IterationNoGain, "applied by rooftop")
 }
 
 // TestPointsNameWhatRuns checks the configuration of points after a revert.

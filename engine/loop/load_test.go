@@ -1,15 +1,12 @@
 package loop_test
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine/longtest"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -120,38 +117,6 @@ func TestAFrozenServerIsNotABaseline(t *testing.T) {
 	r.restart("--max-num-seqs 32", 5*time.Second)
 	if it := r.judged(1); it.End != loop.IterationKept {
 		t.Errorf("%q: %s", it.End, it.Delta.Reason)
-	}
-}
-
-// TestNoVerdictOfANoisyLoad has an open load with noise by the second and a drift of a fifth in minutes,
-// on a server with room, and flags without effect.
-func TestNoVerdictOfANoisyLoad(t *testing.T) {
-	seeds := 6
-	if !longtest.Tests {
-		seeds = 1
-	}
-	for seed := range seeds {
-		r := newRig(t, "--max-num-seqs 256")
-		random := rand.New(rand.NewPCG(uint64(seed), 3))
-		wander := func(d time.Duration, end func(*loop.Snapshot) bool) {
-			for until := r.now + d; r.now < until && !end(r.loop.Snapshot()); {
-				drift := 1 + 0.2*math.Sin(2*math.Pi*(r.now.Minutes()/5+float64(seed)/12))
-				r.offer(600 * drift * (1 + 0.15*random.NormFloat64()))
-				r.run(time.Second)
-			}
-		}
-		r.step(loop.Begin{})
-		wander(2*time.Minute, in(loop.PhaseWaiting))
-		for i := range 4 {
-			wander(40*time.Second, func(*loop.Snapshot) bool { return false })
-			r.restart(fmt.Sprintf("--max-num-seqs 256 --block-size %d", 8<<(i%2)), 20*time.Second)
-			wander(25*time.Second, func(*loop.Snapshot) bool { return false })
-			wander(12*time.Minute, func(s *loop.Snapshot) bool { return s.Phase == loop.PhaseWaiting || s.Phase == loop.PhaseWorse })
-			it := r.last()
-			if it.Delta == nil || it.Delta.Direction == verdict.Better || it.Delta.Direction == verdict.Worse {
-				r.fatalf("seed %d, change %d: %+v", seed, i+1, it.Delta)
-			}
-		}
 	}
 }
 

@@ -5,47 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/loop"
-	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
-
-func TestTheWalk(t *testing.T) {
-	r := begun(t, "--max-num-seqs 4")
-	r.wait(15*time.Second, "the bottleneck shows", func(s *loop.Snapshot) bool {
-		return s.Advice != nil && s.Advice.Finding == engine.ConcurrencySaturation && !s.Firm
-	})
-	r.wait(time.Minute, "baseline", in(loop.PhaseWaiting))
-	s := r.loop.Snapshot()
-	if s.Advice == nil || s.Advice.Flag != "--max-num-seqs" || !s.Firm || s.Baseline == nil {
-		r.fatalf("advice %+v, quiet %q", s.Advice, s.Quiet)
-	}
-	r.run(time.Minute)
-	r.restart("--max-num-seqs "+s.Advice.To, 30*time.Second)
-	r.wait(32*time.Second, "down and up", in(loop.PhaseSettling))
-	r.wait(60*time.Second, "verdict", in(loop.PhaseWaiting))
-	s = r.loop.Snapshot()
-	it := s.Iterations[0]
-	if it.End != loop.IterationKept || it.Noticed != loop.AsRecommended || it.Delta.Direction != verdict.Better || it.Predicted == nil {
-		t.Errorf("%+v", it)
-	}
-	r.run(30 * time.Second)
-	r.restart("--max-num-seqs 2", 30*time.Second)
-	r.wait(92*time.Second, "worse", in(loop.PhaseWorse))
-	s = r.loop.Snapshot()
-	if s.Ask == "" || s.Iterations[1].Noticed != loop.SomethingElse {
-		t.Errorf("ask %q, %+v", s.Ask, s.Iterations[1])
-	}
-	r.step(loop.Pressed{Command: loop.CommandRevert})
-	if p := r.loop.Snapshot().Phase; p != loop.PhaseReverting {
-		t.Errorf("phase %d after revert", p)
-	}
-	r.restart("--max-num-seqs 32", 30*time.Second)
-	r.wait(92*time.Second, "back", in(loop.PhaseWaiting))
-	if it := r.loop.Snapshot().Iterations[1]; it.End != loop.IterationReverted {
-		t.Errorf("end %q", it.End)
-	}
-}
 
 func waiting(r *rig) { r.t.Helper(); r.wait(2*time.Minute, "waiting", in(loop.PhaseWaiting)) }
 

@@ -43,8 +43,14 @@ func TestTheExitCodeOfWhatWasTried(t *testing.T) {
 			if d := r.loop.Snapshot().Iterations[0].Delta; d == nil || d.Direction != c.want {
 				r.fatalf("the change is %+v", d.Direction)
 			}
-			if f.ExitCode != c.code || !strings.Contains(f.Reason, c.reason) {
-				r.errorf("exit %d: %s, want %d with %q", f.ExitCode, f.Reason, c.code, c.reason)
+			if f.ExitCode != c.code || !strings.Contains(f.Reason, c.reason) || f.Gain.OK {
+				r.errorf("exit %d: %s, gain %v, want %d with %q", f.ExitCode, f.Reason, f.Gain, c.code, c.reason)
+			}
+			if c.want == verdict.Worse {
+				s := r.loop.Snapshot()
+				if n := s.Noise; s.Iterations[0].End != loop.IterationReverted || len(n) == 0 || n[0] > 0.05 || n[0] < -0.05 {
+					t.Errorf("%q, noise %v: the revert is a repeat", s.Iterations[0].End, n)
+				}
 			}
 		})
 	}

@@ -94,14 +94,6 @@ func TestGapsAreNoDeath(t *testing.T) {
 	}
 }
 
-func TestARestartBetweenTwoPollsIsSeen(t *testing.T) {
-	r := ready(t, "--max-num-seqs 4")
-	r.restart("--max-num-seqs 32", 0)
-	waiting(r)
-	r.wait(2*time.Minute, "verdict", func(s *loop.Snapshot) bool { return len(s.Iterations) == 1 && s.Iterations[0].Delta != nil })
-	r.expect(loop.AsRecommended, loop.IterationKept, "as recommended")
-}
-
 func TestALaunchThatCannotBeRead(t *testing.T) {
 	r := newRig(t, "--max-num-seqs 4")
 	r.server.remote = true

@@ -77,42 +77,6 @@ func TestABarelyLoadedServerIsNotCompared(t *testing.T) {
 	}
 }
 
-func TestStretch(t *testing.T) {
-	idleThen := func(idle, busy int) []engine.Window {
-		rates, demand := make([]float64, idle+busy), make([]float64, idle+busy)
-		for i := idle; i < len(rates); i++ {
-			rates[i], demand[i] = 100, 8
-		}
-		w := paced(rates, demand)
-		for i := range w {
-			w[i].RunningPeak = stat.Some(demand[i])
-		}
-		return w
-	}
-	for _, c := range []struct {
-		name    string
-		windows []engine.Window
-		ok      bool
-		first   int // index of the first window taken
-	}{
-		{"not long enough", idleThen(0, 9), false, 0},
-		{"as long as asked for", idleThen(0, 10), true, 0},
-		{"the latest", idleThen(0, 14), true, 4},
-		{"idle before", idleThen(6, 10), true, 6},
-		{"idle before, not long enough", idleThen(20, 5), false, 20},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			part, ok, why := latestStretch(c.windows, 20*time.Second)
-			if ok != c.ok || why != "" || part[0].Index != c.first {
-				t.Errorf("ok %v, from window %d (%q); want %v, %d", ok, part[0].Index, why, c.ok, c.first)
-			}
-		})
-	}
-	if _, ok, why := latestStretch(idleThen(20, 0), 20*time.Second); ok || why != waitsForLoad {
-		t.Errorf("an idle server: %v, %q", ok, why)
-	}
-}
-
 func TestBounded(t *testing.T) {
 	b := bounded[int]{most: 10}
 	var views [][]int

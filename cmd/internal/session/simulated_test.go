@@ -36,7 +36,7 @@ type walk struct {
 
 // replayed are the tests that record and replay in every run of the tests: one each by hand, on its own and
 // by a key.
-var replayed = []string{"TestTheEngineerMakesTheChange", "TestAnAutomaticRun", "TestASignalDuringAChange"}
+var replayed = []string{"TestTheEngineerMakesTheChange", "TestASignalDuringATrial", "TestASignalDuringAChange"}
 
 // begin starts a session on a host without a server yet.
 func begin(t *testing.T, scenario string, mayRestart bool) *walk {
