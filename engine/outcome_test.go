@@ -67,7 +67,7 @@ func TestHealthyHasToBeEarned(t *testing.T) {
 	}{
 		{"idle never gets a recommendation", idle, flag, OutcomeNoLoad, ""},
 		{"nothing evaluable", make([]Window, 5), flag, OutcomeNotEvaluable, ""},
-		{"two quiet windows are not enough to call it healthy", busy(2), nil, OutcomeNotEvaluable, ""},
+		{"two quiet windows are not enough to call it healthy", busy(2), nil, OutcomeNotEvaluable, "only 2 of 2 windows could be judged"},
 		{"no windows", nil, flag, OutcomeNotEvaluable, ""},
 		{"a recommendation", busy(5), flag, OutcomeRecommendation, ""},
 		{"a queue that nothing explains", queueing(5), nil, OutcomeNotEvaluable, "33 % of the requests wait although"},
