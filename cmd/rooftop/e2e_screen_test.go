@@ -220,7 +220,7 @@ func inASCII(t *testing.T, _ *screen, frame string) {
 	}
 }
 
-// reported fails unless the run left its report in files, and the normal screen, if there is one, names their path.
+// reported fails unless the run left its report in files, and the normal screen names their path.
 func reported(t *testing.T, x *screen, left string) {
 	t.Helper()
 	var found []string
@@ -240,7 +240,7 @@ func reported(t *testing.T, x *screen, left string) {
 	if !strings.Contains(string(text), "--max-num-seqs") {
 		t.Errorf("the report does not have the recommendation:\n%s", text)
 	}
-	if name := filepath.Base(filepath.Dir(found[at])); left != "" && !strings.Contains(strings.Join(strings.Fields(left), ""), name) {
+	if name := filepath.Base(filepath.Dir(found[at])); !strings.Contains(strings.Join(strings.Fields(left), ""), name) {
 		t.Errorf("the normal screen does not name %s:\n%s", name, boxedText(left))
 	}
 }
