@@ -1,10 +1,13 @@
 package collect
 
 import (
-	"bytes"
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/common/model"
 )
 
 // Label is one name-value pair of a series.
@@ -44,7 +47,10 @@ func (s *Series) String() string {
 	return b.String()
 }
 
-var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+var (
+	escape   = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+	unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
+)
 
 // Sample is one value of a page. It may be NaN or infinite.
 type Sample struct {
@@ -61,53 +67,39 @@ type Families struct {
 	// in Prometheus.
 	Duplicates []*Series
 
-	page   uint64             // number of the current page
-	known  map[string]*Series // by the text in front of the value
-	same   map[uint64]*Series // by hash of name and sorted labels: label order does not matter
-	seed   maphash.Seed
-	blocks map[string]*block // by what unseen.block returns, which many series share
-
-	unseen  []unseen
-	scratch []byte
-}
-
-// unseen is a sample whose series is new. Its text points into the page.
-type unseen struct {
-	text       []byte
-	at         int32 // index into Samples
-	line       int32 // of the page, from 1
-	nameLength int32 // of the text; 0 if the name is within the braces
-}
-
-// block returns the text between the braces, which is empty without labels. If the name is
-// within the braces, the text includes them, because it parses differently then.
-func (u *unseen) block() []byte {
-	if u.nameLength == 0 {
-		return u.text
-	}
-	labels := bytes.TrimLeft(u.text[u.nameLength:], " \t")
-	return bytes.TrimSuffix(bytes.TrimPrefix(labels, []byte("{")), []byte("}"))
-}
-
-// block holds what expfmt parsed of the text between braces.
-type block struct {
-	labels []Label
-	sorted bool   // labels are sorted and distinct, and have values
-	name   string // metric name if it is within the braces
+	page  uint64             // number of the current page
+	known map[string]*Series // by the text in front of the value
+	same  map[uint64]*Series // by hash of name and sorted labels: label order does not matter
+	seed  maphash.Seed
 }
 
 // Reset empties f but keeps its memory.
 func (f *Families) Reset() {
-	f.Samples, f.Duplicates, f.unseen = f.Samples[:0], f.Duplicates[:0], f.unseen[:0]
+	f.Samples, f.Duplicates = f.Samples[:0], f.Duplicates[:0]
 }
 
 // dropStale drops the known series if most of them are stale, so that a page with ever
 // new labels uses bounded memory.
 func (f *Families) dropStale() {
 	if f.known == nil || len(f.known) > 2*len(f.Samples)+256 {
-		f.known, f.same, f.blocks = map[string]*Series{}, map[uint64]*Series{}, map[string]*block{}
+		f.known, f.same = map[string]*Series{}, map[uint64]*Series{}
 		f.seed = maphash.MakeSeed()
 	}
+}
+
+// series returns the one Series for a text in front of a value. why says what is invalid, "" if nothing is.
+func (f *Families) series(text []byte) (s *Series, why string) {
+	if s := f.known[string(text)]; s != nil {
+		return s, ""
+	}
+	key := string(text)
+	name, labels, why := parseSeries(key)
+	if why != "" {
+		return nil, why
+	}
+	s = f.intern(name, labels)
+	f.known[key] = s
+	return s, ""
 }
 
 // intern returns the one Series for a name and sorted labels.
@@ -128,4 +120,103 @@ func (f *Families) intern(name string, labels []Label) *Series {
 	s := &Series{Name: name, Labels: labels}
 	f.same[key] = s
 	return s
+}
+
+// dedupe keeps the first sample of each series and moves the others to Duplicates.
+func (f *Families) dedupe() {
+	kept := f.Samples[:0]
+	for _, s := range f.Samples {
+		if s.page == f.page {
+			f.Duplicates = append(f.Duplicates, s.Series)
+			continue
+		}
+		s.page = f.page
+		kept = append(kept, s)
+	}
+	f.Samples = kept
+}
+
+// parseSeries parses a name with its labels: name{label="value"}, or {"name",label="value"} with any UTF-8 name.
+// The labels are sorted by name. why says what is invalid, "" if nothing is.
+func parseSeries(text string) (name string, labels []Label, why string) {
+	name, rest, _ := strings.Cut(text, "{")
+	name, rest = strings.TrimRight(name, " \t"), strings.TrimLeft(strings.TrimSuffix(rest, "}"), " \t")
+	if name != "" && !model.LegacyValidation.IsValidMetricName(name) {
+		return "", nil, "invalid metric name"
+	}
+	for rest != "" {
+		var key, value string
+		if key, rest, why = labelName(rest); why != "" {
+			return "", nil, why
+		}
+		after, isLabel := strings.CutPrefix(rest, "=")
+		switch {
+		case isLabel:
+			if value, rest, why = quotedText(strings.TrimLeft(after, " \t")); why != "" {
+				return "", nil, why
+			}
+			labels = append(labels, Label{key, value})
+		case name != "":
+			return "", nil, "label without a value"
+		default:
+			name = key
+		}
+		after, more := strings.CutPrefix(strings.TrimLeft(rest, " \t"), ",")
+		if rest = strings.TrimLeft(after, " \t"); !more && rest != "" {
+			return "", nil, "labels without a comma between them"
+		}
+	}
+	if name == "" {
+		return "", nil, "no metric name"
+	}
+	slices.SortStableFunc(labels, func(x, y Label) int { return cmp.Compare(x.Name, y.Name) })
+	for i := 1; i < len(labels); i++ {
+		if labels[i].Name == labels[i-1].Name {
+			return "", nil, "duplicate label " + labels[i].Name
+		}
+	}
+	return name, slices.DeleteFunc(labels, func(l Label) bool { return l.Value == "" }), ""
+}
+
+// labelName splits a label's name off, or the quoted name of a metric.
+func labelName(text string) (name, rest, why string) {
+	if strings.HasPrefix(text, `"`) {
+		name, rest, why = quotedText(text)
+		if why == "" && name == "" {
+			why = "empty name"
+		}
+		return name, strings.TrimLeft(rest, " \t"), why
+	}
+	end := strings.IndexAny(text, "=,")
+	if end < 0 {
+		end = len(text)
+	}
+	name = strings.TrimRight(text[:end], " \t")
+	if end == len(text) || text[end] == ',' || !model.LegacyValidation.IsValidLabelName(name) || name == model.MetricNameLabel {
+		return "", "", "invalid label name"
+	}
+	return name, text[end:], ""
+}
+
+// quotedText splits a quoted text off and returns it without quotes and escapes.
+func quotedText(text string) (value, rest, why string) {
+	if !strings.HasPrefix(text, `"`) {
+		return "", "", "label value without quotes"
+	}
+	end := 1
+	for end < len(text) && text[end] != '"' {
+		if text[end] == '\\' {
+			if end++; end < len(text) && strings.IndexByte(`\"n`, text[end]) < 0 {
+				return "", "", "invalid escape"
+			}
+		}
+		end++
+	}
+	switch {
+	case end >= len(text):
+		return "", "", "unterminated label value"
+	case !utf8.ValidString(text[1:end]):
+		return "", "", "label value that is not UTF-8"
+	}
+	return unescape.Replace(text[1:end]), text[end+1:], ""
 }

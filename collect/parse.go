@@ -31,8 +31,7 @@ var (
 
 // Parse parses the samples of a page that pass the filter and replaces the contents of f
 // with them. It skips comments, other families, timestamps and exemplars. It recognises
-// series of earlier pages by their text and parses only their values; expfmt parses new
-// series. After an error f is empty.
+// series of earlier pages by their text. After an error f is empty.
 func Parse(page []byte, filter *Filter, f *Families) error {
 	f.dropStale()
 	f.Reset()
@@ -53,7 +52,6 @@ func parse(page []byte, filter *Filter, f *Families) error {
 		// A sample takes about 100 bytes of a page, comments included, and most samples
 		// pass the filter.
 		f.Samples = make([]Sample, 0, min(len(page)/160, maxSamples))
-		f.unseen = make([]unseen, 0, cap(f.Samples))
 	}
 	for line, rest := 1, page; len(rest) > 0; line++ {
 		end := bytes.IndexByte(rest, '\n')
@@ -71,10 +69,6 @@ func parse(page []byte, filter *Filter, f *Families) error {
 		if err := f.sample(text, line, filter); err != nil {
 			return err
 		}
-	}
-	if err := f.learnUnseen(); err != nil {
-		f.known = nil // incomplete: start over on the next page
-		return err
 	}
 	f.dedupe()
 	return nil
@@ -118,13 +112,9 @@ func (f *Families) sample(text []byte, line int, filter *Filter) error {
 	if why != "" {
 		return malformed(why)
 	}
-	series := f.known[string(text[:end])]
-	if series == nil {
-		u := unseen{at: int32(len(f.Samples)), line: int32(line), text: text[:end]}
-		if text[0] != '{' {
-			u.nameLength = int32(len(nameOf(text)))
-		}
-		f.unseen = append(f.unseen, u)
+	series, why := f.series(text[:end])
+	if why != "" {
+		return malformed(why)
 	}
 	f.Samples = append(f.Samples, Sample{Series: series, Value: value})
 	return nil

@@ -136,6 +136,11 @@ func TestParseRefuses(t *testing.T) {
 		{"unterminated labels", "a{x=\"1\" 2\n", ErrMalformed, "line 1"},
 		{"label without quotes", "b 1\na{x=1} 2\n", ErrMalformed, "line 2"},
 		{"label twice", "a{x=\"1\",x=\"2\"} 2\n", ErrMalformed, "duplicate label"},
+		{"label without a value", "a{x} 2\n", ErrMalformed, "label name"},
+		{"labels without a comma", "a{x=\"1\"y=\"2\"} 2\n", ErrMalformed, "comma"},
+		{"reserved label", "a{__name__=\"b\"} 2\n", ErrMalformed, "label name"},
+		{"unknown escape", "a{x=\"\\t\"} 2\n", ErrMalformed, "escape"},
+		{"two names", "a{\"b\"} 2\n", ErrMalformed, "without a value"},
 		{"label name is none", "a{1=\"2\"} 2\n", ErrMalformed, ""},
 		{"broken UTF-8", "a 1\na{x=\"\xff\"} 2\n", ErrMalformed, "line 2"},
 		{"line too long", "a{x=\"" + strings.Repeat("y", maxLineBytes) + "\"} 1\n", ErrMalformed, "65536 bytes"},
@@ -216,30 +221,10 @@ func TestMemoryIsBoundedWhereLabelsChangeForever(t *testing.T) {
 		if err := Parse([]byte(text), filter, &f); err != nil {
 			t.Fatal(err)
 		}
-		most = max(most, len(f.known), len(f.same), len(f.blocks))
+		most = max(most, len(f.known), len(f.same))
 	}
 	if most > 300 {
 		t.Errorf("%d series are remembered for pages of two", most)
-	}
-}
-
-func TestBatchesOfUnseenSeries(t *testing.T) {
-	var page strings.Builder
-	const n = 3*batch + 7
-	for i := range n {
-		fmt.Fprintf(&page, "a{i=\"%d\"} %d\n", i, i)
-	}
-	var f Families
-	if err := Parse([]byte(page.String()), familyFilter("a"), &f); err != nil {
-		t.Fatal(err)
-	}
-	for i, s := range f.Samples {
-		if want := fmt.Sprint(i); s.Label("i") != want || s.Value != float64(i) {
-			t.Fatalf("sample %d is %s %g", i, s, s.Value)
-		}
-	}
-	if len(f.Samples) != n {
-		t.Errorf("%d samples, want %d", len(f.Samples), n)
 	}
 }
 

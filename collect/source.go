@@ -1,5 +1,5 @@
 // Package collect has what all data sources share: an error for a source without data, an HTTP client that does
-// not disturb the server, and the parser of Prometheus exposition text. It alone imports expfmt.
+// not disturb the server, and the parser of Prometheus exposition text.
 //
 // A page is parsed completely or not at all: a truncated or malformed page is an error and yields no values. The
 // parser goes by the content, never by the declared type.
