@@ -30,8 +30,7 @@ type ceilingOptions struct {
 
 func newCeiling(w *cli.World) *cobra.Command {
 	var o ceilingOptions
-	c := newCommand("ceiling", noArgs, func(c *cobra.Command, _ []string) error { return o.run(w, c.Flags()) })
-	g := cli.GroupFlags(c)
+	g := cli.GroupFlags(newCommand("ceiling", noArgs, func(c *cobra.Command, _ []string) error { return o.run(w, c.Flags()) }))
 	f := g.Group("Hardware and model")
 	f.StringVar(&o.model, "model", "", "`NAME` of the model: a Hugging Face id or a short name")
 	f.StringVar(&o.modelConfig, "model-config", "", "config.json `FILE` of the model, instead of the catalog")
@@ -47,8 +46,7 @@ func newCeiling(w *cli.World) *cobra.Command {
 	f.Float64Var(&o.context, "context", 1024, "mean context of a sequence, in `TOKENS`")
 	f.Float64Var(&o.prompt, "prompt", 1024, "length of a prompt, in `TOKENS`")
 	o.Output.Register(g, "inputs, terms and assumptions")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 func (o *ceilingOptions) run(w *cli.World, flags *pflag.FlagSet) error {

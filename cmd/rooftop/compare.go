@@ -30,10 +30,7 @@ type pastSource struct {
 // check validates the flags. Flags for facts that cannot be read need Prometheus: a recording has its own facts.
 func (s *pastSource) check() (err error) {
 	if s.past.Prometheus != "" {
-		if err := s.given.Check(); err != nil {
-			return err
-		}
-		return s.given.KnownGPU()
+		return s.given.Check()
 	}
 	for _, name := range [...]string{"match", "http-config", "max-num-seqs", "tensor-parallel-size", "gpu", "model", "model-config", "catalog", "cost-per-hour", "spot"} {
 		if cli.OnCommandLine(s.given.Flags.Lookup(name)) {
@@ -117,8 +114,7 @@ func newCompare(w *cli.World) *cobra.Command {
 	s.past.RegisterServers(g.Group("The past, from Prometheus"))
 	s.given.RegisterUnread(g)
 	s.given.Output.Register(g, "")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // comparePast prints the comparison of two measurements.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -61,8 +60,7 @@ func newDiagnose(w *cli.World) *cobra.Command {
 	past.Register(g.Group("The past, from Prometheus"))
 	o.RegisterUnread(g)
 	o.Output.Register(g, everything)
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // diagnosePast diagnoses a server by what Prometheus scraped of it.
@@ -72,7 +70,7 @@ func diagnosePast(ctx context.Context, w *cli.World, o *attach.Options, past *fl
 			return cli.Usagef("--%s and --prometheus contradict each other: Prometheus has scraped the server, which is not contacted", name)
 		}
 	}
-	if err := cmp.Or(o.Check(), o.KnownGPU()); err != nil {
+	if err := o.Check(); err != nil {
 		return err
 	}
 	d, err := recorded(w, o, func(r *session.Recorder) (engine.Diagnosis, error) { return diagnoseOne(ctx, o, past, span, r) })
@@ -136,7 +134,7 @@ func diagnose(ctx context.Context, w *cli.World, o *attach.Options) error {
 		}
 		show := &measuring{Progress: cli.NewProgress(w, &o.Output)}
 		defer show.Done()
-		return session.Measure(ctx, server.Plan(o, r, show.update))
+		return server.Measure(ctx, o.Duration, r, show.update)
 	})
 	if server != nil {
 		defer server.Close()

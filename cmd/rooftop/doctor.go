@@ -18,37 +18,29 @@ import (
 
 func newDoctor(w *cli.World) *cobra.Command {
 	var o attach.Options
-	c := newCommand("doctor", noArgs, func(c *cobra.Command, _ []string) error { return doctor(c.Context(), w, &o) })
+	g := cli.GroupFlags(newCommand("doctor", noArgs, func(c *cobra.Command, _ []string) error { return doctor(c.Context(), w, &o) }))
 	o.Env = w.Env
-	g := cli.GroupFlags(c)
 	o.RegisterServer(g)
 	o.RegisterUnread(g)
 	o.Output.Register(g, "minor gaps")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	if err := o.KnownGPU(); err != nil {
-		return err
-	}
 	access, err := o.Access(ctx)
 	if err != nil {
 		return err
 	}
-	target, process, err := attach.FindTarget(ctx, o)
 	tracing, steps := traceChecks(ggml.Ladder())
 	steps = append(access, steps...)
-	var server *attach.Server
-	if err == nil {
-		server, err = attach.To(ctx, o, target, process, attach.Stopwatch())
-	}
+	locator := attach.NewLocator(o)
+	server, err := locator.Open(ctx)
 	var coded *cli.CodedError
 	if errors.As(err, &coded) && coded.Code == cli.ExitUnreachable {
-		meant := o.URL != "" || process != nil // --kube sets URL
+		meant := locator.Known()
 		page, check := unserved(coded.Err, meant, o.Kube)
 		list := []tuning.Purpose{page, tracing}
 		if tracing.Can && !meant {
@@ -76,7 +68,7 @@ func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 	for i := range checks {
 		checks[i].For = serverPurpose
 	}
-	at, command := target.Metrics(), []string{"rooftop", "diagnose", "--url", target.Metrics()}
+	at, command := server.Target.Metrics(), []string{"rooftop", "diagnose", "--url", server.Target.Metrics()}
 	if o.Kube != "" {
 		at, command = o.Kube, []string{"rooftop", "diagnose", "--kube", o.Kube}
 	}

@@ -35,8 +35,7 @@ func newExplain(w *cli.World) *cobra.Command {
 	}
 	cli.Choice(g.Group("Engine"), &on, "engine", catalog.VLLM, "findings and metrics of an `ENGINE`: "+strings.Join(names, ", "), names...)
 	out.Register(g, "")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // word is a word and where it is used.

@@ -13,7 +13,6 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/exporter"
 	"github.com/rooftop-dev/rooftop/cmd/internal/fleetscan"
-	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 )
 
@@ -43,8 +42,7 @@ func newExporter(w *cli.World) *cobra.Command {
 	given.RegisterRun(g, 30*time.Second, "of a diagnosis")
 	past.Register(g.Group("Many servers, from Prometheus"))
 	given.RegisterUnread(g)
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // exported returns what diagnoses the servers again and again: those that Prometheus scrapes, or one
@@ -62,9 +60,6 @@ func exported(given *attach.Options, past *fleetscan.Scraped) (exporter.Source, 
 	if err := given.Check(); err != nil {
 		return nil, err
 	}
-	if err := given.KnownGPU(); err != nil {
-		return nil, err
-	}
 	if past.Prometheus != "" {
 		return func(ctx context.Context) ([]fleet.Server, error) {
 			span, err := past.Span(time.Now())
@@ -74,6 +69,7 @@ func exported(given *attach.Options, past *fleetscan.Scraped) (exporter.Source, 
 			return past.Fleet(ctx, given, span, nil)
 		}, nil
 	}
+	locator := attach.NewLocator(given)
 	known := "" // the server's name, once it is known
 	if given.URL != "" {
 		target, err := attach.ParseTarget(given.URL)
@@ -83,12 +79,12 @@ func exported(given *attach.Options, past *fleetscan.Scraped) (exporter.Source, 
 		known = strings.TrimPrefix(target.Base(), "http://") // as Prometheus calls an instance
 	}
 	return func(ctx context.Context) ([]fleet.Server, error) {
-		server, err := attach.Open(ctx, given)
+		server, err := locator.Open(ctx)
 		switch {
 		case err == nil:
 		case known == "":
 			return nil, err
-		case given.Away(err):
+		case locator.Away(err):
 			return []fleet.Server{fleet.Down(known, err.Error())}, nil
 		default:
 			return []fleet.Server{fleet.Unread(known, err.Error())}, err
@@ -97,7 +93,7 @@ func exported(given *attach.Options, past *fleetscan.Scraped) (exporter.Source, 
 			known = cmp.Or(given.Kube, strings.TrimPrefix(server.Target.Base(), "http://"))
 		}
 		defer server.Close()
-		d, err := session.Measure(ctx, server.Plan(given, nil, nil))
+		d, err := server.Measure(ctx, given.Duration, nil, nil)
 		return []fleet.Server{{Name: known, Diagnosis: d}}, err
 	}, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,8 +58,7 @@ func newFleet(w *cli.World) *cobra.Command {
 	o.screen.Register(f)
 	o.Output.Register(g, "")
 	g.Group("A report").StringVarP(&o.report, "output", "o", "", "new `FILE` for a report to send around: .md, .html or .json")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // check rejects invalid options, before a server is contacted.
@@ -84,10 +84,8 @@ func (o *fleetOptions) check() error {
 	case o.report != "" && pastruns.FormatOf(o.report) == "":
 		return cli.Usagef("--output %s: end the name in .md, .html or .json", o.report)
 	}
-	for _, check := range [...]func() error{o.Check, o.KnownGPU, o.screen.Check} {
-		if err := check(); err != nil {
-			return err
-		}
+	if err := cmp.Or(o.Check(), o.screen.Check()); err != nil {
+		return err
 	}
 	switch {
 	case o.Kube != "":

@@ -29,8 +29,7 @@ func newHistory(w *cli.World) *cobra.Command {
 	f := g.Group("Which")
 	f.IntVarP(&most, "number", "n", defaultRuns, "`N` runs at most")
 	out.Register(g, "")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 func history(w *cli.World, out *cli.Output, most int) error {

@@ -9,9 +9,7 @@ import (
 
 func newLoad(w *cli.World) *cobra.Command {
 	o := proberun.NewLoad(w)
-	c := newCommand("load", noArgs, func(c *cobra.Command, _ []string) error { return o.Run(c.Context(), w) })
-	g := cli.GroupFlags(c)
+	g := cli.GroupFlags(newCommand("load", noArgs, func(c *cobra.Command, _ []string) error { return o.Run(c.Context(), w) }))
 	o.Register(g)
-	g.Done()
-	return c
+	return g.Done()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/autopilot"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/cmd/internal/mcpserver"
+	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 )
@@ -52,8 +53,7 @@ func newMCP(w *cli.World) *cobra.Command {
 	f.StringVar(&o.changes, "allow-changes", "", "let the agent restart the server at `URL`, on this machine, with one changed setting at a time")
 	f.StringVar(&o.keyFile, "api-key-file", "", "`FILE` that holds the API key of the servers of --url and --allow-changes (default the variable ROOFTOP_API_KEY)")
 	f.StringVar(&o.caFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // check parses the options.
@@ -104,10 +104,7 @@ func (o *mcpOptions) options(w *cli.World, named bool, flags ...string) (*attach
 	if err := cli.FromEnvironment(c.Flags(), given.Env); err != nil {
 		return nil, err
 	}
-	if err := given.Check(); err != nil {
-		return nil, err
-	}
-	return given, given.KnownGPU()
+	return given, given.Check()
 }
 
 // serveMCP answers an agent on stdin and stdout.
@@ -117,12 +114,12 @@ func serveMCP(ctx context.Context, w *cli.World, o *mcpOptions) error {
 		Command: func(ctx context.Context, args ...string) (string, error) { return outputOf(ctx, w, args) },
 		Options: func(named bool, flags ...string) (*attach.Options, error) { return o.options(w, named, flags...) },
 		Found:   attach.Listed,
-		Attach: func(ctx context.Context, given *attach.Options) (*mcpserver.Attached, error) {
+		Attach: func(ctx context.Context, given *attach.Options) (*session.Server, error) {
 			a, err := attach.Open(ctx, given)
 			if err != nil {
 				return nil, err
 			}
-			return &mcpserver.Attached{Server: a.Session(), Clock: a.Clock, Closing: a.Closing}, nil
+			return a.Session(), nil
 		},
 		Named: o.named, Changeable: o.changeable,
 		Take: func(ctx context.Context) (*mcpserver.Control, error) { return o.take(ctx, w) },

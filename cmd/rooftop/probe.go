@@ -12,22 +12,18 @@ import (
 
 func newProbe(w *cli.World) *cobra.Command {
 	var o proberun.Options
-	c := newCommand("probe", probeArgs, func(c *cobra.Command, _ []string) error { return o.Probe(c.Context(), w) })
+	g := cli.GroupFlags(newCommand("probe", probeArgs, func(c *cobra.Command, _ []string) error { return o.Probe(c.Context(), w) }))
 	o.Env = w.Env
-	g := cli.GroupFlags(c)
 	o.RegisterProbe(g)
-	g.Done()
-	return c
+	return g.Done()
 }
 
 func newObserve(w *cli.World) *cobra.Command {
 	var o proberun.Options
-	c := newCommand("observe", noArgs, func(c *cobra.Command, _ []string) error { return o.Observe(c.Context(), w) })
+	g := cli.GroupFlags(newCommand("observe", noArgs, func(c *cobra.Command, _ []string) error { return o.Observe(c.Context(), w) }))
 	o.Env = w.Env
-	g := cli.GroupFlags(c)
 	o.RegisterObservation(g)
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // probeArgs rejects arguments, with a hint for common mistakes.

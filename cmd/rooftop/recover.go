@@ -54,8 +54,7 @@ func newRecover(w *cli.World) *cobra.Command {
 	f.StringVar(&o.server.APIKeyFile, "api-key-file", "", "`FILE` that holds the server's API key (default the one that it was launched with)")
 	f.StringVar(&o.server.CAFile, "ca-file", "", "PEM `FILE` of certificates to trust instead of the system's")
 	o.Output.Register(g, "")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 func (o *recoverOptions) check() error {

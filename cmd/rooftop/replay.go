@@ -99,15 +99,14 @@ func newReplay(w *cli.World) *cobra.Command {
 	o.screen.Register(f)
 	f.StringVar(&o.files.dir, "report-dir", "", "`DIR` for the reports that the key e writes (default the current one)")
 	o.Output.Register(g, everything)
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // maxSpeed is the maximum speed of a replay.
 const maxSpeed = 60
 
 func (o *replayOptions) check(w *cli.World) error {
-	if err := o.Check(); err != nil {
+	if err := o.CheckFlags(); err != nil {
 		return err
 	}
 	if !o.tui {

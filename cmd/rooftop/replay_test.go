@@ -126,15 +126,3 @@ func TestReplayTakesWhatCouldNotBeRead(t *testing.T) {
 		t.Errorf("an unknown GPU: exit code %d: %s", code, errs)
 	}
 }
-
-func TestTheRecordingKeepsTheCeiling(t *testing.T) {
-	for _, which := range []string{attach.PhysicalCeiling, attach.ClassicCeiling} {
-		p := new(attach.Server).Plan(&attach.Options{Ceiling: which}, nil, nil)
-		if p.Header.Ceiling != which {
-			t.Errorf("the header says %q, want %q", p.Header.Ceiling, which)
-		}
-		if p.GPUs != nil {
-			t.Error("a server without GPUs has a source of GPUs")
-		}
-	}
-}

@@ -34,8 +34,7 @@ func newReport(w *cli.World) *cobra.Command {
 	f := g.Group("Output")
 	cli.Choice(f, &o.format, "format", "", "`FORMAT`: markdown, json or html (default: by the name of -o, else markdown)", pastruns.Markdown, pastruns.JSON, pastruns.HTML)
 	f.StringVarP(&o.file, "output", "o", "", "new `FILE` to write to instead of stdout")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 func storedReport(w *cli.World, name string, o *reportOptions) error {

@@ -28,8 +28,7 @@ func newRules(w *cli.World) *cobra.Command {
 	c.ValidArgs = []string{"prometheus", "grafana", "servicemonitor", "podmonitor"}
 	g := cli.GroupFlags(c)
 	g.Group("The alerts").StringVar(&slo, "slo", "", "also alert on `OBJECTIVE`, such as ttft_p95=1s: 95 % of the requests get their first token within 1 s")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // monitored returns what one use of the command prints.

@@ -192,9 +192,7 @@ func TestAttachToASimulatedServer(t *testing.T) {
 	defer a.Close()
 	var recorded bytes.Buffer
 	rec := session.NewRecorder(&recorded)
-	d, err := session.Measure(t.Context(), session.Plan{
-		Header: a.Header, Pages: a.Pages, GPUs: a.GPUs, Clock: a.Clock, Record: rec, Duration: time.Millisecond,
-	})
+	d, err := a.Measure(t.Context(), time.Millisecond, rec, nil)
 	if err == nil {
 		err = rec.Close()
 	}

@@ -9,11 +9,9 @@ import (
 
 func newTrace(w *cli.World) *cobra.Command {
 	o := tracing.New(w)
-	c := newCommand("trace", traceArgs, func(c *cobra.Command, args []string) error { return o.Run(c.Context(), w, args...) })
-	g := cli.GroupFlags(c)
+	g := cli.GroupFlags(newCommand("trace", traceArgs, func(c *cobra.Command, args []string) error { return o.Run(c.Context(), w, args...) }))
 	o.Register(g)
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // traceArgs accepts at most one name or recording.

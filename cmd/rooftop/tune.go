@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,25 +60,7 @@ func newTuneOf(w *cli.World, o *tuneOptions) *cobra.Command {
 
 // check rejects invalid options, before the server is contacted and the screen opens.
 func (o *tuneOptions) check() error {
-	if err := o.Options.Check(); err != nil {
-		return err
-	}
-	if err := o.screen.Check(); err != nil {
-		return err
-	}
-	if err := o.files.check(); err != nil {
-		return err
-	}
-	if err := o.goal.Check(o.Flags, o.Duration); err != nil {
-		return err
-	}
-	if err := o.auto.Check(); err != nil {
-		return err
-	}
-	if err := o.KnownGPU(); err != nil {
-		return err
-	}
-	return o.CheckAddresses()
+	return cmp.Or(o.Options.Check(), o.screen.Check(), o.files.check(), o.goal.Check(o.Flags, o.Duration), o.auto.Check(), o.CheckAddresses())
 }
 
 // tune follows one server until the user or a signal ends it, or until an automatic run has nothing

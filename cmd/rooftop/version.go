@@ -27,8 +27,7 @@ func newVersion(w *cli.World) *cobra.Command {
 	})
 	g := cli.GroupFlags(c)
 	out.Register(g, "")
-	g.Done()
-	return c
+	return g.Done()
 }
 
 // versionPage returns what a bug report needs.

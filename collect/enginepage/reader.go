@@ -69,7 +69,7 @@ func (r *Reader) Parse(body []byte, p *engine.Page) error {
 	b := &r.build
 	b.reset(r.table)
 	if !r.selectNames(p) {
-		d, err := recognise(body, r.dialects)
+		d, err := Recognise(body, r.dialects)
 		switch {
 		case err != nil:
 			return err

@@ -37,9 +37,9 @@ var others = []struct{ prefix, name, next string }{
 	{"prometheus_", "a Prometheus server", nextServer},
 }
 
-// recognise returns the dialect of the engine that wrote a page, else an error that says what the page is.
+// Recognise returns the dialect of the engine that wrote a page, else an error that says what the page is.
 // The error wraps ErrNotEngine or ErrStatsOff.
-func recognise(body []byte, dialects []*Dialect) (*Dialect, error) {
+func Recognise(body []byte, dialects []*Dialect) (*Dialect, error) {
 	names := collect.Names(body, 10_000)
 	if len(names) == 0 {
 		return nil, fmt.Errorf("%w: the answer holds no metrics; check --url", ErrNotEngine)

@@ -34,10 +34,10 @@ type Server struct {
 	Process *proc.Server    // nil if the server is elsewhere or unreadable
 	// Workload is the object of Kubernetes that runs the server; nil without one.
 	Workload *kube.Workload
-	object   *kube.Object // of Workload, as it was read last; nil if that failed
-	Pages    session.Pages
-	GPUs     gpu.Source // nil if none is readable
-	How      string     // how the server's GPUs were identified
+	object   *kube.Object  // of Workload, as it was read last; nil if that failed
+	Pages    *engines.Page // nil if only a process tree is examined
+	GPUs     gpu.Source    // nil if none is readable
+	How      string        // how the server's GPUs were identified
 	Clock    func() time.Duration
 	Header   session.Header
 	release  []func() // close further connections
@@ -60,59 +60,18 @@ func (a *Server) Close() {
 	}
 }
 
-// Plan returns the measurement of the server. record records it and show shows its progress; both may be nil.
-func (a *Server) Plan(o *Options, record *session.Recorder, show func(*session.Progress)) session.Plan {
-	a.Header.Ceiling, a.Header.Objectives = o.Ceiling, o.Objectives
-	p := session.Plan{
-		Header: a.Header, Version: cli.Version(), Duration: o.Duration,
-		Pages: a.Pages, Health: a.Health(), Clock: a.Clock, Closing: a.Closing, Record: record, Progress: show,
-	}
-	if a.GPUs != nil {
-		p.GPUs = a.GPUs
-	}
-	return p
+// Measure measures the server for a time. record records it and show shows its progress; both may be nil.
+func (a *Server) Measure(ctx context.Context, duration time.Duration, record *session.Recorder, show func(*session.Progress)) (engine.Diagnosis, error) {
+	return session.Measure(ctx, session.Plan{Server: a.Session(), Version: cli.Version(), Duration: duration, Record: record, Progress: show})
 }
 
 // firstPageTries is how often a damaged first page is requested.
 const firstPageTries = 3
 
-// Open finds the server, checks that its page is one of an inference server, and collects the facts about
-// it. The error has the exit code.
-func Open(ctx context.Context, o *Options) (*Server, error) {
-	if err := o.KnownGPU(); err != nil {
-		return nil, err
-	}
-	target, found, err := FindTarget(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	return To(ctx, o, target, found, Stopwatch())
-}
-
 // Stopwatch returns a clock that counts from the call of Stopwatch.
 func Stopwatch() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }
-}
-
-// To connects to the server at an address and collects the facts about it. found is its
-// process if that is known; if it is nil, To searches for it.
-func To(ctx context.Context, o *Options, target collect.Target, found *proc.Server, clock func() time.Duration) (*Server, error) {
-	client, err := NewClient(o, target)
-	if err != nil {
-		return nil, err
-	}
-	a := &Server{Target: target, Client: client, Pages: &engines.Page{Client: client}, Process: found, Workload: o.workload, Clock: clock}
-	if err := a.firstPage(ctx, o.Model); err != nil {
-		client.Close()
-		return nil, o.Unreached(err)
-	}
-	o.engine = a.Header.Inputs.Engine
-	if err := a.learn(ctx, o); err != nil {
-		a.Close()
-		return nil, err
-	}
-	return a, nil
 }
 
 // Source returns what reads the pages and the health of another server with the same options, such as a
@@ -126,10 +85,8 @@ func (o *Options) Source(url string) (pages session.Pages, health func(context.C
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	e := engines.Of(o.engine)
 	page := &engines.Page{Client: client}
-	page.Use(e)
-	return page, e.HealthOf(client), client.Close, nil
+	return page, page.Health, client.Close, nil
 }
 
 // NewClient returns a client of a server with the key and certificates of the options.
@@ -168,9 +125,6 @@ func (a *Server) firstPage(ctx context.Context, model string) error {
 		}
 	}
 	a.Header.Inputs.Engine = page.Engine
-	if fetched, ok := a.Pages.(*engines.Page); ok {
-		fetched.Use(engines.Of(page.Engine))
-	}
 	if model != "" && !slices.Contains(page.Models, model) {
 		return nil // the name is only for the catalog; the page's own model is measured
 	}
@@ -180,7 +134,8 @@ func (a *Server) firstPage(ctx context.Context, model string) error {
 
 // learn reads the process, the server's endpoints and the GPUs, and completes the header of
 // the recording.
-func (a *Server) learn(ctx context.Context, o *Options) error {
+func (a *Server) learn(ctx context.Context, l *Locator) error {
+	o := l.o
 	if err := a.LearnGiven(o); err != nil {
 		return err
 	}
@@ -189,15 +144,15 @@ func (a *Server) learn(ctx context.Context, o *Options) error {
 	h.Target.URL = a.Target.Metrics()
 	in := &h.Inputs
 	switch {
-	case o.pod != nil:
+	case l.pod != nil:
 		h.Target.URL = tuning.KubeScheme + o.Kube
-		a.learnPod(ctx, in, o.pod)
+		a.learnPod(ctx, in, l.pod)
 	case a.Workload != nil:
 		h.Target.URL = tuning.KubeScheme + o.Kube
 		a.learnWorkload(ctx, in)
-	case o.Launch != nil:
+	case l.Launch != nil:
 		in.Local = true
-		UseLaunch(in, o.Launch)
+		UseLaunch(in, l.Launch)
 	default:
 		a.learnProcess(in)
 	}
@@ -207,9 +162,7 @@ func (a *Server) learn(ctx context.Context, o *Options) error {
 	if err := a.learnServer(ctx, in); err != nil {
 		return cli.Interrupted(ctx)
 	}
-	if fetched, ok := a.Pages.(*engines.Page); ok {
-		fetched.Launch = in.Launch
-	}
+	a.Pages.Launch = in.Launch
 	spell := catalog.EngineOf(in.Engine).Spell
 	for i := range h.Missing { // what reads processes knows no engine's words
 		m := &h.Missing[i]
@@ -233,7 +186,7 @@ func (a *Server) learn(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// LearnGiven adds the user's input to the header: the catalog, flags and variables.
+// LearnGiven adds the user's input to the header: the catalog, flags, variables and what bounds a report.
 func (a *Server) LearnGiven(o *Options) error {
 	_, text, err := cli.UserCatalog(o.CatalogFile)
 	if err != nil {
@@ -246,6 +199,7 @@ func (a *Server) LearnGiven(o *Options) error {
 	}
 	h.Inputs.Flags, h.Inputs.Env = o.Given()
 	h.Inputs.Spot = o.Spot
+	h.Ceiling, h.Objectives = o.Ceiling, o.Objectives
 	return nil
 }
 

@@ -18,9 +18,9 @@ import (
 // dcgmPort is the default port of a DCGM exporter.
 const dcgmPort = "9400"
 
-// KnownGPU returns a usage error for a --gpu that no catalog has, before any server is
+// knownGPU returns a usage error for a --gpu that no catalog has, before any server is
 // contacted. It accepts an ambiguous name, because the device's memory may decide it.
-func (o *Options) KnownGPU() error {
+func (o *Options) knownGPU() error {
 	if o.GPU == "" {
 		return nil
 	}

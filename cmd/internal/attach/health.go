@@ -3,7 +3,6 @@ package attach
 import (
 	"context"
 
-	"github.com/rooftop-dev/rooftop/cmd/internal/engines"
 	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine"
 )
@@ -11,9 +10,8 @@ import (
 // Health returns a function that reads whether the server's engine lives: from /health and, on
 // the server's machine, from the states of its processes. It must not be called concurrently.
 func (a *Server) Health() func(context.Context) engine.Health {
-	page := engines.Of(a.Header.Inputs.Engine).HealthOf(a.Client)
 	return func(ctx context.Context) engine.Health {
-		h := page(ctx)
+		h := a.Pages.Health(ctx)
 		if a.Process == nil || h.State == engine.HealthFailed {
 			return h
 		}

@@ -12,21 +12,28 @@ import (
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
+	"github.com/rooftop-dev/rooftop/cmd/internal/engines"
+	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/collect/proc"
+	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/tui/cell"
 )
 
-// Locator finds the server of a live session, and finds it again after every
-// restart. Its methods are not safe for concurrent use.
+// Locator leads from options to their server, and to it again after every restart. Its methods are not safe for
+// concurrent use.
 type Locator struct {
-	o       *Options
-	Clock   func() time.Duration
-	servers func() []*proc.Server // vLLM servers among this machine's processes
-
+	Clock  func() time.Duration
+	Launch *launch.Config // of a server that rooftop started itself; nil if it is read from the server's process
 	Target collect.Target // the given, chosen or found server; zero if there is none yet
-	found  *proc.Server   // its process if already known
+
+	o        *Options
+	servers  func() []*proc.Server // vLLM servers among this machine's processes
+	found    *proc.Server          // the server's process if already known
+	workload *kube.Workload        // of --kube, once it was reached; nil without one
+	tunnel   *kube.Tunnel          // to its pod
+	pod      *kube.Pod             // the only one that the locator leads to; nil if it may be any of the workload
 }
 
 // NewLocator returns a locator that has found no server yet.
@@ -34,16 +41,67 @@ func NewLocator(o *Options) *Locator {
 	return &Locator{o: o, Clock: Stopwatch(), servers: localServers}
 }
 
+// Open finds the server that options name, as [Locator.Find] does, and connects to it.
+func Open(ctx context.Context, o *Options) (*Server, error) { return NewLocator(o).Open(ctx) }
+
+// Open finds the server and connects to it. The error has the exit code.
+func (l *Locator) Open(ctx context.Context) (*Server, error) {
+	if err := l.Find(ctx); err != nil {
+		return nil, err
+	}
+	return l.Connect(ctx)
+}
+
+// Find sets the target: the given one, else the only vLLM of this machine with its process, else vLLM's default
+// port. A workload of Kubernetes gets an address of this machine.
+func (l *Locator) Find(ctx context.Context) error {
+	given, err := l.given(ctx)
+	if !given {
+		l.Target, l.found, err = onlyServer(l.servers())
+	}
+	return err
+}
+
+// given sets the target that the options name, and reports whether they name one.
+func (l *Locator) given(ctx context.Context) (given bool, err error) {
+	switch {
+	case l.workload != nil: // it was reached before
+	case l.o.Kube != "":
+		err = l.reach(ctx)
+	case l.o.URL != "":
+		l.Target, err = ParseTarget(l.o.URL)
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// Known reports whether the user named the server, or its process was found.
+func (l *Locator) Known() bool { return l.o.URL != "" || l.o.Kube != "" || l.found != nil }
+
+// Connect connects to the server at the target, and collects the facts about it.
+func (l *Locator) Connect(ctx context.Context) (*Server, error) {
+	client, err := NewClient(l.o, l.Target)
+	if err != nil {
+		return nil, err
+	}
+	a := &Server{Target: l.Target, Client: client, Pages: &engines.Page{Client: client}, Process: l.found, Workload: l.workload, Clock: l.Clock}
+	if err := a.firstPage(ctx, l.o.Model); err != nil {
+		client.Close()
+		return nil, l.Unreached(err)
+	}
+	if err := a.learn(ctx, l); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
 // Begin determines the server as far as possible: the given address, else the only vLLM of
 // this machine, else the one that the user chooses if ask is true. The server need not run
 // yet. It fails if there are several servers and ask is false.
 func (l *Locator) Begin(ctx context.Context, w *cli.World, ask bool) error {
-	if err := l.o.Reach(ctx); err != nil {
-		return err
-	}
-	if l.o.URL != "" {
-		target, err := ParseTarget(l.o.URL)
-		l.Target = target
+	if given, err := l.given(ctx); given {
 		return err
 	}
 	list := l.servers()
@@ -71,8 +129,8 @@ func (l *Locator) use(s *proc.Server) error {
 
 // Watch describes what the locator waits for while no server answers.
 func (l *Locator) Watch() string {
-	if l.o.workload != nil {
-		return l.o.workload.Place()
+	if l.workload != nil {
+		return l.workload.Place()
 	}
 	if !l.Target.IsZero() {
 		return l.Target.String()
@@ -83,33 +141,32 @@ func (l *Locator) Watch() string {
 // Attach finds the server and collects the facts about it. Later calls look only for the
 // first server that answered.
 func (l *Locator) Attach(ctx context.Context) (*Server, error) {
-	target, found, looked := l.Target, l.found, false
-	if target.IsZero() {
+	one, looked := *l, l.Target.IsZero()
+	if looked {
 		var err error
-		if target, found, err = onlyServer(l.servers()); err != nil {
+		if one.Target, one.found, err = onlyServer(l.servers()); err != nil {
 			return nil, err
 		}
-		looked = found == nil
+		looked = one.found == nil
 	}
-	if found != nil && !found.Alive() {
-		found = nil
+	if one.found != nil && !one.found.Alive() {
+		one.found = nil
 	}
-	a, err := To(ctx, l.o, target, found, l.Clock)
+	a, err := one.Connect(ctx)
 	if looked && errors.Is(err, collect.ErrUnreachable) {
-		return nil, fmt.Errorf("no inference server among this machine's processes, and nothing answers at %s", target)
+		return nil, fmt.Errorf("no inference server among this machine's processes, and nothing answers at %s", one.Target)
 	}
 	if err != nil {
-		return nil, l.whileStarting(target, err)
+		return nil, l.whileStarting(one.Target, err)
 	}
-	a.Header.Ceiling, a.Header.Objectives = l.o.Ceiling, l.o.Objectives
-	l.Target, l.found = target, nil // a restart has another process
+	l.Target, l.found = one.Target, nil // a restart has another process
 	return a, nil
 }
 
 // whileStarting returns the error of a server that does not answer, wrapped in
 // [session.ErrStarting] if it is on this machine and a process of it runs.
 func (l *Locator) whileStarting(target collect.Target, err error) error {
-	if l.o.workload != nil {
+	if l.workload != nil {
 		return err
 	}
 	host, port := HostPort(target)
@@ -239,7 +296,10 @@ func readLine(ctx context.Context, in io.Reader) (string, error) {
 
 // Session returns the server in the form that a live session needs.
 func (a *Server) Session() *session.Server {
-	s := &session.Server{Header: a.Header, Pages: a.Pages, Health: a.Health(), CannotApply: CannotApply, Around: a.around(), Close: a.Close}
+	s := &session.Server{
+		Header: a.Header, Pages: a.Pages, Health: a.Health(), Clock: a.Clock, CannotApply: CannotApply,
+		Around: a.around(), Closing: a.Closing, Close: a.Close,
+	}
 	if a.GPUs != nil {
 		s.GPUs = a.GPUs
 	}

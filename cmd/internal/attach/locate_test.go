@@ -85,7 +85,7 @@ func TestTheServerIsFoundAgainAndAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		server := a.Session()
-		if server.Header.Ceiling != ClassicCeiling || server.Header.Target.URL != s.URL+"/metrics" {
+		if server.Header.Ceiling != ClassicCeiling || server.GPUs != nil || server.Header.Target.URL != s.URL+"/metrics" {
 			t.Errorf("the header is %+v", server.Header)
 		}
 		if server.Apply != nil || server.CannotApply == "" {

@@ -10,10 +10,8 @@ import (
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/kube"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/facts"
-	"github.com/rooftop-dev/rooftop/engine/launch"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -29,7 +27,7 @@ const maxModelConfig = 8 << 20
 // window of 2 s.
 const MaxDuration = time.Hour
 
-// Options are the flags of every command that reads a server.
+// Options are the flags of every command that reads a server. They are input alone: a [Locator] leads to the server.
 type Options struct {
 	URL         string
 	Kube        string // [NAMESPACE/]KIND/NAME of a workload of Kubernetes; "" for a server at URL
@@ -49,20 +47,12 @@ type Options struct {
 	CAFile      string
 	DCGMURL     string
 	Record      string
-	// Launch is the server's launch if rooftop started it; if nil, it is read from the
-	// server's process.
-	Launch *launch.Config
 	// measures is true if Duration is that of a measurement.
 	measures bool
 	cli.Output
 
 	Flags *pflag.FlagSet
 	Env   func(string) (string, bool)
-
-	engine   string         // ID of the engine that was reached, "" for vLLM
-	workload *kube.Workload // of Kube, once it was reached; nil without one
-	tunnel   *kube.Tunnel   // to its pod
-	pod      *kube.Pod      // the only one that the options lead to; nil if it may be any of the workload
 }
 
 // RegisterServer adds the flags that say where a server is and how to reach it.
@@ -121,6 +111,14 @@ func (o *Options) RegisterAccess(f *pflag.FlagSet) {
 // Check validates the options, the environment and the named files. Call it before any
 // server is contacted. It returns a usage error.
 func (o *Options) Check() error {
+	if err := o.CheckFlags(); err != nil {
+		return err
+	}
+	return o.knownGPU()
+}
+
+// CheckFlags is Check, but accepts a --gpu that only the catalog of a recording has.
+func (o *Options) CheckFlags() error {
 	switch {
 	case !o.measures:
 	case o.Duration < MinDuration:

@@ -1,7 +1,6 @@
 package attach
 
 import (
-	"context"
 	"net"
 	"net/netip"
 	"slices"
@@ -23,19 +22,6 @@ func ParseTarget(text string) (collect.Target, error) {
 		return target, cli.Usagef("--url: %w", err)
 	}
 	return target, nil
-}
-
-// FindTarget returns the address to attach to: the given one, else the only vLLM of this
-// machine with its process, else vLLM's default port. A workload of Kubernetes gets an address of this machine.
-func FindTarget(ctx context.Context, o *Options) (collect.Target, *proc.Server, error) {
-	if err := o.Reach(ctx); err != nil {
-		return collect.Target{}, nil, err
-	}
-	if o.URL != "" {
-		target, err := ParseTarget(o.URL)
-		return target, nil, err
-	}
-	return onlyServer(localServers())
 }
 
 // onlyServer returns the only server of a list, or vLLM's default port of this machine if

@@ -15,13 +15,10 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
 )
 
-// Reach sets URL to an address of this machine that leads to a pod of the workload of --kube, if there is one,
-// until the program ends. There need not be a pod yet.
-func (o *Options) Reach(ctx context.Context) error {
-	if o.Kube == "" || o.workload != nil {
-		return nil
-	}
-	w, err := o.NamedWorkload()
+// reach opens an address of this machine that leads to a pod of the workload of --kube until the program ends.
+// There need not be a pod yet.
+func (l *Locator) reach(ctx context.Context) error {
+	w, err := l.o.NamedWorkload()
 	if err != nil {
 		return err
 	}
@@ -29,8 +26,9 @@ func (o *Options) Reach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.workload, o.tunnel, o.URL = w, tunnel, tunnel.URL()
-	return nil
+	l.workload, l.tunnel = w, tunnel
+	l.Target, err = ParseTarget(tunnel.URL())
+	return err
 }
 
 // NamedWorkload returns the workload of --kube. It contacts nothing. The error is a usage error.
@@ -39,11 +37,11 @@ func (o *Options) NamedWorkload() (*kube.Workload, error) {
 }
 
 // Unreached returns the error of a server that does not answer, for a workload in the words of its cluster.
-func (o *Options) Unreached(err error) error {
-	if o.tunnel == nil || err == nil {
+func (l *Locator) Unreached(err error) error {
+	if l.tunnel == nil || err == nil {
 		return err
 	}
-	why := cmp.Or(o.workload.Silent(), o.tunnel.Why())
+	why := cmp.Or(l.workload.Silent(), l.tunnel.Why())
 	if why == nil {
 		return err
 	}
@@ -54,9 +52,9 @@ func (o *Options) Unreached(err error) error {
 	return why
 }
 
-// Away reports whether an error of [Open] means that the server does not answer.
-func (o *Options) Away(err error) bool {
-	return errors.Is(err, collect.ErrUnreachable) || err != nil && o.tunnel != nil && o.tunnel.Why() != nil
+// Away reports whether an error of [Locator.Open] means that the server does not answer.
+func (l *Locator) Away(err error) bool {
+	return errors.Is(err, collect.ErrUnreachable) || err != nil && l.tunnel != nil && l.tunnel.Why() != nil
 }
 
 // Replica is a pod that --kube selects, as a server of its own.
@@ -64,7 +62,7 @@ type Replica struct {
 	Name    string   // of the pod
 	Owner   string   // the workload that made it, as deployment/NAME; "" if none did
 	Command string   // line that shows the server alone, "" if there is none
-	Options *Options // that lead to it
+	Locator *Locator // leads to it
 	Close   func()   // ends the connection to it
 	Err     error    // why it cannot be reached
 }
@@ -93,14 +91,15 @@ func (o *Options) Replicas(ctx context.Context) ([]Replica, error) {
 			}
 		}
 		one := *o
+		one.Kube = p.Workload.Namespace + "/pod/" + r.Name
+		r.Locator = NewLocator(&one)
 		if tunnel, err := p.Workload.ListenTo(ctx, &p.Pod); err != nil {
 			r.Err = err
 		} else {
-			one.workload, one.tunnel, one.pod, one.URL = p.Workload, tunnel, &p.Pod, tunnel.URL()
-			one.Kube = p.Workload.Namespace + "/pod/" + r.Name
 			r.Close = tunnel.Close
+			r.Locator.workload, r.Locator.tunnel, r.Locator.pod = p.Workload, tunnel, &p.Pod
+			r.Locator.Target, r.Err = ParseTarget(tunnel.URL())
 		}
-		r.Options = &one
 		list = append(list, r)
 	}
 	return list, nil

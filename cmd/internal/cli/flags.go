@@ -49,13 +49,14 @@ func (g *FlagGroups) Persist() {
 	}
 }
 
-// Done adds the flags of all groups to the command, and enables shell completion for flags created
-// by Choice.
-func (g *FlagGroups) Done() {
+// Done adds the flags of all groups to the command, which it returns, and enables shell completion for flags
+// created by Choice.
+func (g *FlagGroups) Done() *cobra.Command {
 	for _, f := range g.sets {
 		g.Command.Flags().AddFlagSet(f)
 	}
 	completeChoices(g.Command)
+	return g.Command
 }
 
 // usage returns the part of the help after the description of a command or subcommand.

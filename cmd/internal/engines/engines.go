@@ -55,12 +55,13 @@ func Of(id string) Engine {
 
 // NewReader returns a reader of the pages of every engine, for the series of one served model; "" selects
 // the model with the most series.
-func NewReader(model string) *enginepage.Reader {
-	var dialects []*enginepage.Dialect
+func NewReader(model string) *enginepage.Reader { return enginepage.NewReader(model, dialects()...) }
+
+func dialects() (list []*enginepage.Dialect) {
 	for _, e := range All() {
-		dialects = append(dialects, e.Page)
+		list = append(list, e.Page)
 	}
-	return enginepage.NewReader(model, dialects...)
+	return list
 }
 
 // DiagnosisSeries returns the names, without prefixes, of the series that a diagnosis of any engine depends on.
@@ -73,37 +74,49 @@ func DiagnosisSeries() []string {
 	return slices.Compact(names)
 }
 
-// Page fetches the page of one server: of the engine that wrote the last one, vLLM at first. It must not be
-// used concurrently.
+// Page reads one server: its page, and its health as its engine reports it. The first page that an engine wrote
+// says which engine that is. It must not be used concurrently.
 type Page struct {
 	Client *collect.Client
 	Launch map[string]facts.Setting // settings of the server's launch, nil while it is unknown
-	waits  bool
-	get    func(ctx context.Context, client *collect.Client, launch map[string]facts.Setting, buf []byte) ([]byte, error)
+	engine *Engine                  // nil before the first page of one
+	health *enginepage.Health       // nil if the engine has no endpoint that costs it nothing
 }
 
-// Use makes the page that of an engine.
-func (p *Page) Use(e Engine) { p.get, p.waits = e.Get, e.Waits }
-
 // Waits reports whether the engine answers between two of its steps.
-func (p *Page) Waits() bool { return p.waits }
+func (p *Page) Waits() bool { return p.engine != nil && p.engine.Waits }
 
 // Page returns the page, appended to buf.
 func (p *Page) Page(ctx context.Context, buf []byte) ([]byte, error) {
-	if p.get != nil {
-		return p.get(ctx, p.Client, p.Launch, buf)
+	if p.engine != nil && p.engine.Get != nil {
+		return p.engine.Get(ctx, p.Client, p.Launch, buf)
 	}
 	body, err := p.Client.Get(ctx, "/metrics", collect.MetricsAccept, buf)
+	if err == nil && p.engine == nil {
+		p.recognise(body)
+	}
 	return body, llamacpp.Explain(err)
 }
 
-// HealthOf reads the health of one server of an engine, as [enginepage.Health] does; the state of an engine
-// that cannot report it without work stays unknown.
-func (e Engine) HealthOf(client *collect.Client) func(context.Context) engine.Health {
-	if e.Health == "" {
-		return func(context.Context) engine.Health {
-			return engine.Health{Why: e.Name + " has no health endpoint that costs it nothing"}
-		}
+func (p *Page) recognise(body []byte) {
+	d, err := enginepage.Recognise(body, dialects())
+	if err != nil {
+		return // the reader of the page says what it is
 	}
-	return enginepage.NewHealth(client, e.Health).Read
+	e := Of(d.Engine.ID)
+	if p.engine = &e; e.Health != "" {
+		p.health = enginepage.NewHealth(p.Client, e.Health)
+	}
+}
+
+// Health reads the health of the server; it is unknown before the first page, and on an engine that cannot report
+// it without work.
+func (p *Page) Health(ctx context.Context) engine.Health {
+	switch {
+	case p.health != nil:
+		return p.health.Read(ctx)
+	case p.engine == nil:
+		return engine.Health{}
+	}
+	return engine.Health{Why: p.engine.Name + " has no health endpoint that costs it nothing"}
 }

@@ -3,13 +3,13 @@ package fleetscan
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/attach"
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
-	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/collect"
 	"github.com/rooftop-dev/rooftop/engine/fleet"
 	"github.com/rooftop-dev/rooftop/engine/launch"
@@ -35,7 +35,8 @@ func (o *Polled) Register(f *pflag.FlagSet) {
 // server is one server to poll.
 type server struct {
 	name, deployment, command string
-	options                   *attach.Options
+	locator                   *attach.Locator
+	duration                  time.Duration
 	close                     func()
 	err                       error // why it cannot be polled
 }
@@ -77,15 +78,15 @@ func (s *server) measure(ctx context.Context) fleet.Server {
 	if s.err != nil {
 		return fleet.Unread(s.name, s.err.Error())
 	}
-	a, err := attach.Open(ctx, s.options)
+	a, err := s.locator.Open(ctx)
 	switch {
-	case s.options.Away(err):
+	case s.locator.Away(err):
 		return fleet.Down(s.name, err.Error())
 	case err != nil:
 		return fleet.Unread(s.name, err.Error())
 	}
 	defer a.Close()
-	d, err := session.Measure(ctx, a.Plan(s.options, nil, nil))
+	d, err := a.Measure(ctx, s.duration, nil, nil)
 	if err != nil {
 		return fleet.Unread(s.name, err.Error())
 	}
@@ -103,7 +104,7 @@ func (o *Polled) servers(ctx context.Context, given *attach.Options) ([]server, 
 	}
 	list := make([]server, len(replicas))
 	for i, r := range replicas {
-		list[i] = server{name: r.Name, deployment: r.Owner, command: r.Command, options: r.Options, close: r.Close, err: r.Err}
+		list[i] = server{name: r.Name, deployment: r.Owner, command: r.Command, locator: r.Locator, duration: given.Duration, close: r.Close, err: r.Err}
 	}
 	return list, nil
 }
@@ -133,7 +134,7 @@ func (o *Polled) listed(given *attach.Options) ([]server, error) {
 		seen[target.Base()] = n
 		one := *given
 		one.URL = line
-		list = append(list, server{name: strings.TrimPrefix(target.Base(), "http://"), command: launch.Line("rooftop", "tune", "--url", target.Base()), options: &one})
+		list = append(list, server{name: strings.TrimPrefix(target.Base(), "http://"), command: launch.Line("rooftop", "tune", "--url", target.Base()), locator: attach.NewLocator(&one), duration: given.Duration})
 	}
 	if len(list) == 0 {
 		return nil, cli.Usagef("--urls %s names no server: write a URL in each line, as http://gpu-7:8000", o.File)

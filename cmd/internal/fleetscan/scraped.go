@@ -185,7 +185,7 @@ func (o *Scraped) examine(t prometheus.Target, pages []prometheus.Page, r promet
 		return engine.Diagnosis{}, err
 	}
 	h := &a.Header
-	h.Started, h.Ceiling, h.Objectives, h.Target.URL = r.From.UTC(), given.Ceiling, given.Objectives, t.Name
+	h.Started, h.Target.URL = r.From.UTC(), t.Name
 	h.GPUWhy = "Prometheus scraped the server, and at most the name and number of its GPUs"
 	h.Inputs.NodeGPU, h.Inputs.NodeGPULabel, h.Inputs.PodGPUs = t.GPU, prometheus.GPULabel, t.GPUs
 	for _, p := range pages {

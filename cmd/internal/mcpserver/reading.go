@@ -204,7 +204,7 @@ func (s *Server) take(ctx context.Context, q *mcp.CallToolRequest, in *measureAr
 	tell := teller(ctx, q)
 	k.Inputs = a.Header.Inputs
 	k.Diagnosis, err = session.Measure(ctx, session.Plan{
-		Header: a.Header, Version: s.c.Version, Duration: o.Duration, Pages: a.Pages, Health: a.Health, GPUs: a.GPUs, Clock: a.Clock, Closing: a.Closing,
+		Server: a, Version: s.c.Version, Duration: o.Duration,
 		Progress: func(p *session.Progress) {
 			if p.Sample.Page != nil {
 				k.ReadAt(p.Sample.Page)

@@ -41,19 +41,12 @@ type Config struct {
 	// Found lists the servers among this machine's processes.
 	Found func() []tuning.ListedServer
 	// Attach connects to the server of the options.
-	Attach func(ctx context.Context, o *attach.Options) (*Attached, error)
+	Attach func(ctx context.Context, o *attach.Options) (*session.Server, error)
 	// Named are the servers that the user named and that are not on this machine's loopback addresses.
 	Named []collect.Target
 	// Changeable is the only server that may be changed; the zero target is none. Take takes control of it.
 	Changeable collect.Target
 	Take       func(ctx context.Context) (*Control, error)
-}
-
-// Attached is a server to measure.
-type Attached struct {
-	*session.Server
-	Clock   func() time.Duration
-	Closing func() []string // as in session.Plan
 }
 
 // Control is the control of one server for one change: a run in its journal, with its lock.

@@ -78,7 +78,7 @@ func newRig(t *testing.T, scenario string) *rig {
 			}
 			return o, err
 		},
-		Attach: func(ctx context.Context, _ *attach.Options) (*mcpserver.Attached, error) {
+		Attach: func(ctx context.Context, _ *attach.Options) (*session.Server, error) {
 			s, err := r.host.AttachOnly(ctx)
 			if err != nil {
 				return nil, err
@@ -87,7 +87,8 @@ func newRig(t *testing.T, scenario string) *rig {
 			if r.pages != nil { // all that is known of the server is its page
 				s.Pages, s.Header.Inputs = r.pages(), facts.Inputs{}
 			}
-			return &mcpserver.Attached{Server: s, Clock: r.host.Clock}, nil
+			s.Clock = r.host.Clock
+			return s, nil
 		},
 	}
 	return r

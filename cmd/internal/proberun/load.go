@@ -26,8 +26,8 @@ type LoadOptions struct {
 	flags *pflag.FlagSet
 	env   func(string) (string, bool)
 
-	url, model, apiKeyFile, caFile string
-	named                          attach.Options // --kube in place of url
+	model, apiKeyFile, caFile string
+	named                     attach.Options // --url or --kube
 
 	offered loadgen.Load // set directly by flags; load adds the others
 	// Flags as text.
@@ -44,7 +44,7 @@ func (o *LoadOptions) Register(g *cli.FlagGroups) {
 	o.flags = g.Command.Flags()
 	l := &o.offered
 	f := g.Group("The server")
-	f.StringVarP(&o.url, "url", "u", "", "the server's base `URL` or host:port")
+	f.StringVarP(&o.named.URL, "url", "u", "", "the server's base `URL` or host:port")
 	o.named.RegisterKube(f)
 	f.StringVar(&o.model, "model", "", "served `NAME` (default: the first of /v1/models)")
 	f.StringVar(&o.apiKeyFile, "api-key-file", "", "`FILE` that holds the server's API key; else the variable ROOFTOP_API_KEY")
@@ -94,22 +94,19 @@ func (o *LoadOptions) Run(ctx context.Context, w *cli.World) error {
 		return err
 	}
 	switch {
-	case o.url == "" && o.named.Kube == "":
+	case o.named.URL == "" && o.named.Kube == "":
 		return cli.Usagef("load needs a server: give --url or --kube")
-	case o.url == "":
-		if err := o.named.Reach(ctx); err != nil {
-			return err
-		}
-		o.url = o.named.URL
+	case o.named.URL == "":
 	case o.named.Context != "" && o.named.Kube == "":
 		return cli.Usagef("--context %s goes with --kube [NAMESPACE/]KIND/NAME", o.named.Context)
 	case o.named.Kube != "":
-		return cli.Usagef("--kube %s and --url %s name two servers: give one", o.named.Kube, o.url)
+		return cli.Usagef("--kube %s and --url %s name two servers: give one", o.named.Kube, o.named.URL)
 	}
-	target, err := attach.ParseTarget(o.url)
-	if err != nil {
+	server := attach.NewLocator(&o.named)
+	if err := server.Find(ctx); err != nil {
 		return err
 	}
+	target := server.Target
 	client, err := o.client(target)
 	if err != nil {
 		return err
@@ -120,7 +117,7 @@ func (o *LoadOptions) Run(ctx context.Context, w *cli.World) error {
 		return cli.Exit(ended)
 	}
 	if err != nil {
-		return cli.Fail(cli.ExitUnreachable, o.named.Unreached(unreached(target, err)))
+		return cli.Fail(cli.ExitUnreachable, server.Unreached(unreached(target, err)))
 	}
 	// The calibration may make lengths invalid.
 	if err := offered.Validate(); err != nil {

@@ -40,9 +40,6 @@ type subject struct {
 // findSubject finds everything to sample. It fails only if a server cannot be reached, or a requested
 // process does not exist.
 func (o *Options) findSubject(ctx context.Context, withServer bool) (*subject, error) {
-	if err := o.KnownGPU(); err != nil {
-		return nil, err
-	}
 	s := &subject{o: o, clock: NewClock()}
 	var err error
 	if withServer {
@@ -79,25 +76,26 @@ func (s *subject) close() {
 // reach attaches to the server: as one of an engine that rooftop knows if it is one, otherwise as any
 // with an OpenAI-compatible API.
 func (s *subject) reach(ctx context.Context) error {
-	target, found, err := attach.FindTarget(ctx, &s.o.Options)
-	if err != nil {
+	l := attach.NewLocator(&s.o.Options)
+	l.Clock = s.clock.Now
+	if err := l.Find(ctx); err != nil {
 		return err
 	}
-	a, err := attach.To(ctx, &s.o.Options, target, found, s.clock.Now)
+	a, err := l.Connect(ctx)
 	switch {
 	case err == nil:
 		s.Server, s.engine = a, catalog.EngineOf(a.Header.Inputs.Engine).Name
 	case !anotherEngine(err):
 		return err
 	default:
-		if err := s.reachAny(target); err != nil {
+		if err := s.reachAny(l.Target); err != nil {
 			return err
 		}
 	}
 	s.listModels(ctx)
 	switch gone := errors.Is(err, collect.ErrUnreachable) && len(s.served) == 0; {
-	case gone && s.o.URL == "" && found == nil:
-		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("no inference server among this machine's processes, and nothing answers at %s: give --url of any OpenAI-compatible server", target))
+	case gone && !l.Known():
+		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("no inference server among this machine's processes, and nothing answers at %s: give --url of any OpenAI-compatible server", l.Target))
 	case gone:
 		return err // not only its page failed
 	}

@@ -25,6 +25,8 @@ type Server struct {
 	// between pages, about once a window.
 	Health func(context.Context) engine.Health
 	GPUs   GPUs // nil if none is readable
+	// Clock is the monotonic clock whose times GPU readings carry.
+	Clock func() time.Duration
 	// Identity changes when the server is restarted; "" if its process is not readable.
 	Identity string
 	// Processes reads the server's processes; nil if they cannot be read. It may take some
@@ -45,7 +47,9 @@ type Server struct {
 	// Steps returns the steps that Apply would take, as sentences and commands; nil if rooftop
 	// cannot restart the server.
 	Steps func(a loop.Apply) []string
-	Close func() // nil if there is nothing to close
+	// Closing returns notes about the server's processes at the end of a measurement; may be nil.
+	Closing func() []string
+	Close   func() // nil if there is nothing to close
 }
 
 // LivePlan configures a live session.

@@ -8,20 +8,12 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// Plan configures one measurement.
+// Plan configures one measurement of a server, by whose clock it begins.
 type Plan struct {
-	Header   Header
+	*Server
 	Version  string // of this rooftop
 	Duration time.Duration
-	Pages    Pages
-	Health   func(context.Context) engine.Health // as in Server
-	GPUs     GPUs                                // nil if none is readable
-	// Clock is the monotonic clock whose times GPU readings carry. The run begins at the value
-	// it has at the start.
-	Clock  func() time.Duration
-	Record *Recorder // nil records nothing
-	// Closing returns notes about the server's processes at the end; may be nil.
-	Closing  func() []string
+	Record   *Recorder       // nil records nothing
 	Progress func(*Progress) // called after each poll on the measuring goroutine; may be nil
 }
 

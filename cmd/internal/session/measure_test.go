@@ -113,7 +113,7 @@ func measure(ctx context.Context, t *testing.T, p Plan) engine.Diagnosis {
 func TestMeasureFindsTheSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
-		d := measure(t.Context(), t, Plan{Header: Header{Inputs: slots("4")}, Duration: 30 * time.Second, Pages: s, GPUs: &card{}})
+		d := measure(t.Context(), t, Plan{Server: &Server{Header: Header{Inputs: slots("4")}, Pages: s, GPUs: &card{}}, Duration: 30 * time.Second})
 		if d.Recommendation == nil || d.Recommendation.Flag != "--max-num-seqs" || d.Recommendation.To != "32" {
 			t.Fatalf("recommendation %+v, want --max-num-seqs 32", d.Recommendation)
 		}
@@ -133,7 +133,7 @@ func TestASlowPageIsPolledLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		s.took = 100 * time.Millisecond // 20 x 100 ms = 2 s apart
-		d := measure(t.Context(), t, Plan{Header: Header{Inputs: slots("4")}, Duration: 30 * time.Second, Pages: s})
+		d := measure(t.Context(), t, Plan{Server: &Server{Header: Header{Inputs: slots("4")}, Pages: s}, Duration: 30 * time.Second})
 		if s.asked.Load() > 20 { // five of them in the first 2 s
 			t.Errorf("%d scrapes of a page that takes 100 ms in 30 s: the server is disturbed", s.asked.Load())
 		}
@@ -150,7 +150,7 @@ func TestAnInterruptedRunIsDiagnosedAsFarAsItWent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
 		defer cancel()
-		d := measure(ctx, t, Plan{Header: Header{Inputs: slots("4")}, Duration: 30 * time.Second, Pages: newServer()})
+		d := measure(ctx, t, Plan{Server: &Server{Header: Header{Inputs: slots("4")}, Pages: newServer()}, Duration: 30 * time.Second})
 		if d.Windows.Evaluable < 5 || !strings.Contains(strings.Join(d.Notes, " "), "interrupted after") {
 			t.Errorf("windows %+v, notes %q", d.Windows, d.Notes)
 		}
@@ -172,7 +172,7 @@ func TestADeadServerIsAMarkedGap(t *testing.T) {
 			}
 			return 1000
 		}
-		d := measure(t.Context(), t, Plan{Header: Header{Inputs: slots("4")}, Duration: 30 * time.Second, Pages: s})
+		d := measure(t.Context(), t, Plan{Server: &Server{Header: Header{Inputs: slots("4")}, Pages: s}, Duration: 30 * time.Second})
 		notes := strings.Join(d.Notes, "; ")
 		if !strings.Contains(notes, "scrapes failed") || !strings.Contains(notes, "1 restart of the server") {
 			t.Errorf("notes %q: want the failed scrapes and the restart", notes)
@@ -185,7 +185,7 @@ func TestADeadServerIsAMarkedGap(t *testing.T) {
 
 func TestAFailingGPUDoesNotStopTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := measure(t.Context(), t, Plan{Header: Header{Inputs: slots("4")}, Duration: 10 * time.Second, Pages: newServer(), GPUs: &card{fault: errors.New("GPU is lost")}})
+		d := measure(t.Context(), t, Plan{Server: &Server{Header: Header{Inputs: slots("4")}, Pages: newServer(), GPUs: &card{fault: errors.New("GPU is lost")}}, Duration: 10 * time.Second})
 		if d.Recommendation == nil || d.Quantity("power_w").Value.OK {
 			t.Errorf("recommendation %+v, power %+v", d.Recommendation, d.Quantity("power_w"))
 		}
@@ -207,7 +207,7 @@ func TestReplayIsTheSameByteForByte(t *testing.T) {
 			Schema: RecordingSchema, Version: "test", Started: time.Now().UTC(), Inputs: slots("4"),
 			Missing: []engine.Missing{{What: "x", Reason: "y", Effect: "z"}}, Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"},
 		}
-		live := measure(t.Context(), t, Plan{Header: header, Duration: 20 * time.Second, Pages: s, GPUs: &card{}, Record: rec})
+		live := measure(t.Context(), t, Plan{Server: &Server{Header: header, Pages: s, GPUs: &card{}}, Duration: 20 * time.Second, Record: rec})
 		must(t, rec.Close())
 		whole := file.Bytes()
 		again, err := replayBytes(whole)
@@ -243,7 +243,7 @@ func TestHealthIsReadOnceAWindowBetweenPages(t *testing.T) {
 		var file bytes.Buffer
 		rec := NewRecorder(&file)
 		header := Header{Schema: RecordingSchema, Inputs: slots("4")}
-		d := measure(t.Context(), t, Plan{Header: header, Duration: 20 * time.Second, Pages: s, Health: health, Record: rec})
+		d := measure(t.Context(), t, Plan{Server: &Server{Header: header, Pages: s, Health: health}, Duration: 20 * time.Second, Record: rec})
 		if d.Outcome != engine.OutcomeUnhealthy || d.Condition.State != engine.Dead || d.Recommendation != nil {
 			t.Errorf("outcome %s, condition %+v, recommendation %+v", d.Outcome, d.Condition, d.Recommendation)
 		}

@@ -22,7 +22,7 @@ func measured(t *testing.T, d time.Duration) []byte {
 	var file bytes.Buffer
 	rec := NewRecorder(&file)
 	header := Header{Schema: RecordingSchema, Version: "test", Started: time.Now().UTC(), Inputs: slots("4"), Target: engine.Target{URL: "http://127.0.0.1:8000/metrics"}}
-	measure(t.Context(), t, Plan{Header: header, Duration: d, Pages: newServer(), GPUs: &card{}, Record: rec})
+	measure(t.Context(), t, Plan{Server: &Server{Header: header, Pages: newServer(), GPUs: &card{}}, Duration: d, Record: rec})
 	must(t, rec.Close())
 	return file.Bytes()
 }

@@ -58,17 +58,14 @@ func (s *Server) Start(ctx context.Context, settle time.Duration, show *cli.Prog
 // Attach returns the server with its facts, for a session.
 func (s *Server) Attach(ctx context.Context) (*session.Server, error) {
 	s.mu.Lock()
-	o := &attach.Options{
-		URL: s.Host.URL(), Launch: s.Config, Ceiling: attach.PhysicalCeiling,
+	l := attach.NewLocator(&attach.Options{
+		URL: s.Host.URL(), Ceiling: attach.PhysicalCeiling,
 		Flags: pflag.NewFlagSet("demo", pflag.ContinueOnError), // no flags and no environment variables, which are meant for other servers
 		Env:   func(string) (string, bool) { return "", false },
-	}
+	})
+	l.Launch, l.Clock = s.Config, s.Clock
 	s.mu.Unlock()
-	target, err := attach.ParseTarget(o.URL)
-	if err != nil {
-		return nil, err
-	}
-	a, err := attach.To(ctx, o, target, nil, s.Clock)
+	a, err := l.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +73,6 @@ func (s *Server) Attach(ctx context.Context) (*session.Server, error) {
 		a.Close()
 		return nil, errors.New("another server answers on the port of the simulated one")
 	}
-	a.Header.Ceiling = o.Ceiling
 	server := a.Session()
 	server.CannotApply, server.Apply, server.Steps = "", s.apply, autopilot.StepsByHand
 	return server, nil
