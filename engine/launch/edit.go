@@ -280,49 +280,37 @@ func (c *Config) setModel(value string, keepFile bool) *Config {
 	return c.appendFlag("model", value)
 }
 
-// setKey returns a copy with one key of a JSON flag set. Sub-keys replace a whole object
-// completely, so the key is written in the form in which the others are given.
+// setKey returns a copy with one key of a JSON flag set, by setting the whole object.
 func (c *Config) setKey(head string, path []string, value string, keepFile bool) *Config {
-	spelledKey := strings.Join(path, ".")
-	for _, it := range slices.Backward(c.items) {
-		if it.name == head && strings.Join(it.path, ".") == spelledKey && it.source == Cmdline && !it.plus {
-			return c.splice(it, spell(it.spelled, []string{value}, it.inline))
-		}
-	}
-	root, whole := c.items.object(head)
-	if _, _, apart := c.items.merged(head); apart || !whole {
-		return c.insert(spell("--"+c.items.style(head)+"."+spelledKey, []string{value}, true))
-	}
+	root := c.object(head)
 	mergeInto(root, path, dottedValue(value, false))
 	return c.set(head, encodeJSON(root), keepFile)
 }
 
 // dropKey returns a copy without one key of a JSON flag.
 func (c *Config) dropKey(head string, path []string) *Config {
-	spelledKey := strings.Join(path, ".")
-	d := c.dropAll(func(it item) bool {
-		return it.name == head && strings.Join(it.path, ".") == spelledKey && (it.source == Cmdline || it.node >= 0)
-	})
-	root, ok := d.items.object(head)
+	root := c.object(head)
 	at := root
 	for _, key := range path[:len(path)-1] {
 		at, _ = at[key].(map[string]any)
 	}
 	last := path[len(path)-1]
-	if _, found := at[last]; !ok || !found {
-		return d
+	if _, found := at[last]; !found {
+		return c
 	}
 	delete(at, last)
-	return d.set(head, encodeJSON(root), false)
+	return c.set(head, encodeJSON(root), false)
 }
 
-// object returns the JSON object that is given as the value of a flag.
-func (list items) object(name string) (map[string]any, bool) {
-	whole := list.last(name)
-	if whole == nil || !whole.present() {
-		return nil, false
+// object returns the JSON object that is the value of a flag, also one given by its keys; an empty one if there is
+// none.
+func (c *Config) object(name string) map[string]any {
+	if values, _, ok := c.values(name); ok {
+		if root, ok := object(strings.Join(values, " ")); ok {
+			return root
+		}
 	}
-	return object(strings.Join(whole.meaning(), " "))
+	return map[string]any{}
 }
 
 // WithVariable returns a copy with an environment variable set.
