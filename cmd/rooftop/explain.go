@@ -144,7 +144,6 @@ func metricsPage(e *catalog.Engine) string {
 type meaning struct {
 	name string // as it was asked for
 	used string
-	own  bool // whether it is the primary name, not an alias
 	page *page.Page
 	// document returns its JSON form, which includes the other meanings.
 	document func(others []any) any
@@ -152,27 +151,25 @@ type meaning struct {
 
 // meaningsOf returns the meanings of a name on an engine. Those with that primary name come first.
 func meaningsOf(on *catalog.Engine, name string) []meaning {
-	var out []meaning
+	var own, aliases []meaning
+	add := func(primary bool, m meaning) {
+		if primary {
+			own = append(own, m)
+		} else {
+			aliases = append(aliases, m)
+		}
+	}
 	for _, w := range words() {
-		own := sameWord(name, w.Name)
-		if own || slices.ContainsFunc(w.Also, func(also string) bool { return sameWord(name, also) }) {
-			out = append(out, meaning{name, w.Used, own, reference.Term(w.Term), func(others []any) any { w.Others = others; return w }})
+		primary := sameWord(name, w.Name)
+		if primary || slices.ContainsFunc(w.Also, func(also string) bool { return sameWord(name, also) }) {
+			add(primary, meaning{name, w.Used, reference.Term(w.Term), func(others []any) any { w.Others = others; return w }})
 		}
 	}
 	if e, m := findMetric(on, name); e != nil {
 		metric := explained{Metric: m, Client: capture.OwnTimes(m.Key), Used: metricsPage(e)}
-		out = append(out, meaning{name, metric.Used, sameWord(name, m.Key), reference.Metric(e, m, metric.Client), func(others []any) any { metric.Others = others; return metric }})
+		add(sameWord(name, m.Key), meaning{name, metric.Used, reference.Metric(e, m, metric.Client), func(others []any) any { metric.Others = others; return metric }})
 	}
-	slices.SortStableFunc(out, func(a, b meaning) int {
-		switch {
-		case a.own == b.own:
-			return 0
-		case a.own:
-			return -1
-		}
-		return 1
-	})
-	return out
+	return append(own, aliases...)
 }
 
 // meaningsOfEach returns the meanings of names that stand together, as in "TTFT p99", or nil if one

@@ -80,6 +80,8 @@ type scriptedView struct {
 
 func (v *scriptedView) handle(loop.Event) {}
 
+func (v *scriptedView) noServer(time.Duration, string) {}
+
 func (v *scriptedView) show(ctx context.Context, f *following) error {
 	left, hurry := make(<-chan time.Time), make(<-chan time.Time)
 	if v.leaves > 0 {

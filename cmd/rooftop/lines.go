@@ -63,7 +63,7 @@ func newLinesView(w *cli.World, o *cli.Output) *linesView {
 // intro prints what will be shown.
 func (v *linesView) intro(lines ...string) { v.write(func() { v.narrator.Intro(lines...) }) }
 
-// noServer implements serverWaiter.
+// noServer implements view.
 func (v *linesView) noServer(at time.Duration, why string) {
 	v.write(func() { v.narrator.Waits(at, why) })
 }
@@ -96,7 +96,7 @@ func newEventsView(w *cli.World) *eventsView {
 	return &eventsView{eventWriter{w: w, follower: document.NewEvents(w.Stdout), broken: make(chan struct{})}}
 }
 
-// noServer implements serverWaiter.
+// noServer implements view.
 func (v *eventsView) noServer(at time.Duration, why string) {
 	v.handle(loop.Event{T: at, Kind: loop.EventError, Text: "no server yet: " + why})
 }

@@ -21,6 +21,9 @@ type screenView struct {
 // handle implements view. The screen reads snapshots instead of events.
 func (v *screenView) handle(loop.Event) {}
 
+// noServer implements view. The screen shows that by itself.
+func (v *screenView) noServer(time.Duration, string) {}
+
 // show implements view. It keeps the terminal until the session has ended and its files are
 // written, unless the user leaves earlier.
 func (v *screenView) show(ctx context.Context, f *following) error {

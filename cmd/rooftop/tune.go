@@ -96,7 +96,7 @@ func tune(ctx context.Context, w *cli.World, o *tuneOptions) error {
 		lines.intro(o.intro(l)...)
 	}
 	live := session.NewLive(session.LivePlan{
-		Loop: o.loopPlan(kind, l, p), Attach: p.Attaching(l.Finding(noServerOf(v))), Clock: l.Clock, Record: file.recorder(),
+		Loop: o.loopPlan(kind, l, p), Attach: p.Attaching(l.Finding(v.noServer)), Clock: l.Clock, Record: file.recorder(),
 		Tell: p.Follow(v.handle), Export: o.files.export, Grace: o.grace(p), ApplyWithin: o.auto.Within(),
 	})
 	f := &following{session: live, view: v, stderr: w.Stderr, keep: func(s *loop.Snapshot) kept {
@@ -138,15 +138,6 @@ func (o *tuneOptions) grace(p *autopilot.Pilot) time.Duration {
 		return changeGrace
 	}
 	return o.auto.Within()
-}
-
-// noServerOf returns the function that notifies a view that there is no server yet, nil if the view
-// shows that by itself.
-func noServerOf(v view) func(time.Duration, string) {
-	if w, ok := v.(serverWaiter); ok {
-		return w.noServer
-	}
-	return nil
 }
 
 // intro returns the lines that announce what will happen.

@@ -12,17 +12,12 @@ import (
 type view interface {
 	// handle receives every event, in the session's goroutine.
 	handle(loop.Event)
+	// noServer reports why there is no server yet, at a time since the start. It may be called concurrently with handle.
+	noServer(at time.Duration, why string)
 	// show follows a session until it is over, the user leaves, or ctx ends.
 	show(ctx context.Context, f *following) error
 	// report prints the result of the run at the very end. s is nil if there was never a snapshot.
 	report(s *loop.Snapshot, k kept) error
-}
-
-// serverWaiter is a view that needs a notification that there is no server yet. The screen shows that
-// by itself.
-type serverWaiter interface {
-	// noServer reports why, at a time since the start. It may be called concurrently with handle.
-	noServer(at time.Duration, why string)
 }
 
 // viewKind is the name of a view.

@@ -136,7 +136,7 @@ func (a *Server) firstPage(ctx context.Context, model string) error {
 // the recording.
 func (a *Server) learn(ctx context.Context, l *Locator) error {
 	o := l.o
-	if err := a.LearnGiven(o); err != nil {
+	if err := a.learnGiven(o); err != nil {
 		return err
 	}
 	h := &a.Header
@@ -156,7 +156,7 @@ func (a *Server) learn(ctx context.Context, l *Locator) error {
 	default:
 		a.learnProcess(in)
 	}
-	if err := a.LearnModelConfig(in, o); err != nil {
+	if err := a.learnModelConfig(in, o); err != nil {
 		return err
 	}
 	if err := a.learnServer(ctx, in); err != nil {
@@ -176,7 +176,11 @@ func (a *Server) learn(ctx context.Context, l *Locator) error {
 		h.GPUWhy = "the server runs on a CPU"
 		return nil
 	}
-	if err := a.learnGPUs(ctx, o); err != nil {
+	var hints collect.GPUHints
+	if a.Process != nil {
+		hints = a.Process.GPUHints()
+	}
+	if err := a.OpenGPUs(ctx, o, hints); err != nil {
 		return err
 	}
 	if in.Engine == catalog.LlamaCPP && in.Launch != nil && a.GPUs == nil && a.Workload == nil && runtime.GOOS == "linux" {
@@ -186,8 +190,17 @@ func (a *Server) learn(ctx context.Context, l *Locator) error {
 	return nil
 }
 
-// LearnGiven adds the user's input to the header: the catalog, flags, variables and what bounds a report.
-func (a *Server) LearnGiven(o *Options) error {
+// NewServer returns a server of which only what the user gives is known.
+func NewServer(o *Options) (*Server, error) {
+	a := new(Server)
+	if err := a.learnGiven(o); err != nil {
+		return nil, err
+	}
+	return a, a.learnModelConfig(&a.Header.Inputs, o)
+}
+
+// learnGiven adds the user's input to the header: the catalog, flags, variables and what bounds a report.
+func (a *Server) learnGiven(o *Options) error {
 	_, text, err := cli.UserCatalog(o.CatalogFile)
 	if err != nil {
 		return err
@@ -206,11 +219,8 @@ func (a *Server) LearnGiven(o *Options) error {
 // Correct returns a function that puts what the user gives about a server in place of what the recording with a header
 // says. It returns a usage error.
 func (o *Options) Correct(recorded *session.Header) (func(*session.Header), error) {
-	given := Server{}
-	if err := given.LearnGiven(o); err != nil {
-		return nil, err
-	}
-	if err := given.LearnModelConfig(&given.Header.Inputs, o); err != nil {
+	given, err := NewServer(o)
+	if err != nil {
 		return nil, err
 	}
 	correct := func(h *session.Header) {
@@ -324,9 +334,9 @@ func (a *Server) Discover() (*proc.Server, error) {
 	return fs.Discover(ips, own, port)
 }
 
-// LearnModelConfig reads the model's config.json from --model-config or from the server's
+// learnModelConfig reads the model's config.json from --model-config or from the server's
 // files. It fails only if the user's file is invalid.
-func (a *Server) LearnModelConfig(in *facts.Inputs, o *Options) error {
+func (a *Server) learnModelConfig(in *facts.Inputs, o *Options) error {
 	if o.ModelConfig != "" {
 		m, err := ReadModelConfig(o.ModelConfig)
 		if err != nil {

@@ -77,17 +77,9 @@ func (a *Server) pageCheck(s *engine.Sample, p *session.Poll, f *engine.Facts) t
 }
 
 func launchCheck(a *Server, f *engine.Facts) tuning.Check {
-	c := tuning.Check{Name: "launch command", State: tuning.CheckOK, Found: f.Launch}
-	if f.Launch == "" {
-		c.State = tuning.CheckWarn
-		c.Found = "not readable"
-		if why, missing := a.missing(launchCommand); missing {
-			c.Found = why
-		}
-		c.Effect = engine.WithoutLaunch
-		c.Next = "run rooftop on the server's machine as its user, or give -m and --tensor-parallel-size"
-	}
-	return c
+	why, _ := a.missing(launchCommand)
+	return found(launchCommand, f.Launch != "", f.Launch, tuning.Check{State: tuning.CheckWarn, Found: cmp.Or(why, "not readable"),
+		Effect: engine.WithoutLaunch, Next: "run rooftop on the server's machine as its user, or give -m and --tensor-parallel-size"})
 }
 
 // healthCheck returns the check of one health reading, which took the given time.

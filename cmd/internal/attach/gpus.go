@@ -38,17 +38,8 @@ func (o *Options) knownIn(c *catalog.Catalog) error {
 	return nil
 }
 
-// learnGPUs opens a source for the server's GPUs. Unreadable GPUs are a state, not an error.
-func (a *Server) learnGPUs(ctx context.Context, o *Options) error {
-	var hints collect.GPUHints
-	if a.Process != nil {
-		hints = a.Process.GPUHints()
-	}
-	return a.OpenGPUs(ctx, o, hints)
-}
-
 // OpenGPUs opens a source for the GPUs that the hints show, and records what cannot be
-// read. It fails only if --dcgm-url is invalid.
+// read, which is a state and no error. It fails only if --dcgm-url is invalid.
 func (a *Server) OpenGPUs(ctx context.Context, o *Options, hints collect.GPUHints) error {
 	opts := gpu.Options{Clock: a.Clock}
 	if a.Client != nil && a.Process == nil && !a.Local() {

@@ -57,9 +57,9 @@ func (l *Locator) Away(err error) bool {
 	return errors.Is(err, collect.ErrUnreachable) || err != nil && l.tunnel != nil && l.tunnel.Why() != nil
 }
 
-// Replica is a pod that --kube selects, as a server of its own.
+// Replica is one of many servers: a pod that --kube selects, or a server of a list.
 type Replica struct {
-	Name    string   // of the pod
+	Name    string   // of the pod, or the address
 	Owner   string   // the workload that made it, as deployment/NAME; "" if none did
 	Command string   // line that shows the server alone, "" if there is none
 	Locator *Locator // leads to it

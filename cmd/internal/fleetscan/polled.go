@@ -32,15 +32,6 @@ func (o *Polled) Register(f *pflag.FlagSet) {
 	f.StringVar(&o.File, "urls", "", "`FILE` with the URL of a server in each line; # begins a comment")
 }
 
-// server is one server to poll.
-type server struct {
-	name, deployment, command string
-	locator                   *attach.Locator
-	duration                  time.Duration
-	close                     func()
-	err                       error // why it cannot be polled
-}
-
 // Fleet polls the servers for the duration given, and returns them, what to look at first on top. given are the
 // facts that the user gives about all of them. progress gets the number of servers done and of all; it may be
 // nil. A server that does not answer is listed as down, and one that could not be read with the reason.
@@ -56,8 +47,8 @@ func (o *Polled) Fleet(ctx context.Context, given *attach.Options, progress func
 	for i := range servers {
 		group.Go(func() error {
 			s := &servers[i]
-			list[i] = s.measure(ctx)
-			list[i].Name, list[i].Deployment, list[i].Command = s.name, s.deployment, s.command
+			list[i] = measure(ctx, s, given.Duration)
+			list[i].Name, list[i].Deployment, list[i].Command = s.Name, s.Owner, s.Command
 			finished()
 			return nil
 		})
@@ -71,51 +62,41 @@ func (o *Polled) Fleet(ctx context.Context, given *attach.Options, progress func
 }
 
 // measure polls a server.
-func (s *server) measure(ctx context.Context) fleet.Server {
-	if s.close != nil {
-		defer s.close()
+func measure(ctx context.Context, s *attach.Replica, duration time.Duration) fleet.Server {
+	defer s.Close()
+	if s.Err != nil {
+		return fleet.Unread(s.Name, s.Err.Error())
 	}
-	if s.err != nil {
-		return fleet.Unread(s.name, s.err.Error())
-	}
-	a, err := s.locator.Open(ctx)
+	a, err := s.Locator.Open(ctx)
 	switch {
-	case s.locator.Away(err):
-		return fleet.Down(s.name, err.Error())
+	case s.Locator.Away(err):
+		return fleet.Down(s.Name, err.Error())
 	case err != nil:
-		return fleet.Unread(s.name, err.Error())
+		return fleet.Unread(s.Name, err.Error())
 	}
 	defer a.Close()
-	d, err := a.Measure(ctx, s.duration, nil, nil)
+	d, err := a.Measure(ctx, duration, nil, nil)
 	if err != nil {
-		return fleet.Unread(s.name, err.Error())
+		return fleet.Unread(s.Name, err.Error())
 	}
 	return fleet.Server{Diagnosis: d}
 }
 
 // servers returns the servers that the options name.
-func (o *Polled) servers(ctx context.Context, given *attach.Options) ([]server, error) {
+func (o *Polled) servers(ctx context.Context, given *attach.Options) ([]attach.Replica, error) {
 	if o.File != "" {
 		return o.listed(given)
 	}
-	replicas, err := given.Replicas(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]server, len(replicas))
-	for i, r := range replicas {
-		list[i] = server{name: r.Name, deployment: r.Owner, command: r.Command, locator: r.Locator, duration: given.Duration, close: r.Close, err: r.Err}
-	}
-	return list, nil
+	return given.Replicas(ctx)
 }
 
 // listed returns the servers of the file. The error is a usage error.
-func (o *Polled) listed(given *attach.Options) ([]server, error) {
+func (o *Polled) listed(given *attach.Options) ([]attach.Replica, error) {
 	text, err := cli.ReadFile(o.File, maxFile)
 	if err != nil {
 		return nil, cli.Usagef("--urls: %w", err)
 	}
-	var list []server
+	var list []attach.Replica
 	seen := map[string]int{}
 	n := 0
 	for line := range strings.Lines(string(text)) {
@@ -134,7 +115,10 @@ func (o *Polled) listed(given *attach.Options) ([]server, error) {
 		seen[target.Base()] = n
 		one := *given
 		one.URL = line
-		list = append(list, server{name: strings.TrimPrefix(target.Base(), "http://"), command: launch.Line("rooftop", "tune", "--url", target.Base()), locator: attach.NewLocator(&one), duration: given.Duration})
+		list = append(list, attach.Replica{
+			Name: strings.TrimPrefix(target.Base(), "http://"), Command: launch.Line("rooftop", "tune", "--url", target.Base()),
+			Locator: attach.NewLocator(&one), Close: func() {},
+		})
 	}
 	if len(list) == 0 {
 		return nil, cli.Usagef("--urls %s names no server: write a URL in each line, as http://gpu-7:8000", o.File)

@@ -177,11 +177,8 @@ func nameGPUs(ctx context.Context, source *prometheus.Source, list []prometheus.
 
 // examine diagnoses the pages of one server.
 func (o *Scraped) examine(t prometheus.Target, pages []prometheus.Page, r prometheus.Range, given *attach.Options, record *session.Recorder) (engine.Diagnosis, error) {
-	var a attach.Server
-	if err := a.LearnGiven(given); err != nil {
-		return engine.Diagnosis{}, err
-	}
-	if err := a.LearnModelConfig(&a.Header.Inputs, given); err != nil {
+	a, err := attach.NewServer(given)
+	if err != nil {
 		return engine.Diagnosis{}, err
 	}
 	h := &a.Header

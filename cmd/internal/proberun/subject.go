@@ -45,8 +45,7 @@ func (o *Options) findSubject(ctx context.Context, withServer bool) (*subject, e
 	if withServer {
 		err = s.reach(ctx)
 	} else {
-		s.Server = &attach.Server{Clock: s.clock.Now}
-		err = s.learnWithoutServer()
+		err = s.learnGiven()
 	}
 	if err == nil {
 		err = s.findTree()
@@ -119,10 +118,10 @@ func (s *subject) reachAny(target collect.Target) error {
 	if err != nil {
 		return err
 	}
-	s.Server = &attach.Server{Target: target, Client: client, Clock: s.clock.Now}
-	if err := s.learnWithoutServer(); err != nil {
+	if err := s.learnGiven(); err != nil {
 		return err
 	}
+	s.Target, s.Client = target, client
 	if found, err := s.Discover(); err == nil && found.Launch != nil {
 		s.Process = found // a server without statistics
 		attach.UseLaunch(&s.Header.Inputs, found.Launch)
@@ -131,12 +130,15 @@ func (s *subject) reachAny(target collect.Target) error {
 	return nil
 }
 
-// learnWithoutServer uses the facts given by the user.
-func (s *subject) learnWithoutServer() error {
-	if err := s.LearnGiven(&s.o.Options); err != nil {
+// learnGiven begins with the facts given by the user.
+func (s *subject) learnGiven() error {
+	a, err := attach.NewServer(&s.o.Options)
+	if err != nil {
 		return err
 	}
-	return s.LearnModelConfig(&s.Header.Inputs, &s.o.Options)
+	a.Clock = s.clock.Now
+	s.Server = a
+	return nil
 }
 
 // openPage finds the server's metrics.
