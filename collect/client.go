@@ -2,6 +2,7 @@ package collect
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/tls"
@@ -76,11 +77,7 @@ type Options struct {
 // number of callers, to disturb the server as little as possible. It contacts no address except its
 // target's: it ignores proxy settings in the environment and refuses redirects to other servers.
 type Client struct {
-	target    Target
-	token     Secret
-	timeout   time.Duration
-	maxBytes  int64
-	userAgent string
+	o         Options         // with its defaults
 	transport *http.Transport // used directly, because http.Client follows redirects
 	turn      chan struct{}   // has one value while a request is in flight
 
@@ -94,35 +91,18 @@ func NewClient(o Options) (*Client, error) {
 	if o.Target.IsZero() {
 		return nil, fmt.Errorf("%w: none given; give --url", ErrTarget)
 	}
-	c := &Client{
-		target:    o.Target,
-		token:     o.Token,
-		timeout:   o.Timeout,
-		maxBytes:  o.MaxBytes,
-		userAgent: o.UserAgent,
-		turn:      make(chan struct{}, 1),
-		moved:     map[string]string{},
-	}
-	if c.timeout <= 0 {
-		c.timeout = DefaultTimeout
-	}
-	if c.maxBytes <= 0 {
-		c.maxBytes = DefaultMaxBytes
-	}
-	if c.userAgent == "" {
-		c.userAgent = "rooftop"
-	}
+	o.Timeout, o.MaxBytes = cmp.Or(max(o.Timeout, 0), DefaultTimeout), cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes)
+	o.UserAgent = cmp.Or(o.UserAgent, "rooftop")
 	tlsConfig, err := TrustCAs(o.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("read --ca-file: %w", err)
 	}
-	dial := o.Dial
-	if dial == nil {
-		dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
 	}
-	c.transport = &http.Transport{
+	transport := &http.Transport{
 		Proxy:                  nil,
-		DialContext:            dial,
+		DialContext:            o.Dial,
 		TLSClientConfig:        tlsConfig,
 		MaxConnsPerHost:        1,
 		MaxIdleConnsPerHost:    1,
@@ -131,7 +111,7 @@ func NewClient(o Options) (*Client, error) {
 		// Compressing costs the server, on the event loop that streams tokens.
 		DisableCompression: true,
 	}
-	return c, nil
+	return &Client{o: o, transport: transport, turn: make(chan struct{}, 1), moved: map[string]string{}}, nil
 }
 
 // maxCertificates is the largest file of certificates that is read, in bytes.
@@ -164,7 +144,7 @@ func TrustCAs(path string) (*tls.Config, error) {
 }
 
 // Target returns the server's address.
-func (c *Client) Target() Target { return c.target }
+func (c *Client) Target() Target { return c.o.Target }
 
 // Close closes the idle connection.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
@@ -177,21 +157,21 @@ const maxRedirects = 3
 // is a *StatusError; other failures wrap the errors of this package.
 func (c *Client) Get(ctx context.Context, endpoint, accept string, buf []byte) ([]byte, error) {
 	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
 	select {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
-		return buf, c.explain(caller, c.target.Base()+plain(endpoint), ctx.Err())
+		return buf, c.explain(caller, c.o.Target.Base()+plain(endpoint), ctx.Err())
 	}
 	c.mu.Lock()
 	path, known := c.moved[endpoint]
 	c.mu.Unlock()
 	if !known {
-		path = c.target.prefix + endpoint
-		if endpoint == "/metrics" && c.target.query != "" {
-			path += "?" + c.target.query
+		path = c.o.Target.prefix + endpoint
+		if endpoint == "/metrics" && c.o.Target.query != "" {
+			path += "?" + c.o.Target.query
 		}
 	}
 	for hop := 0; ; hop++ {
@@ -200,7 +180,7 @@ func (c *Client) Get(ctx context.Context, endpoint, accept string, buf []byte) (
 		case err != nil:
 			c.remember(endpoint, "")
 			if !isAnswer(err) {
-				err = c.explain(caller, c.target.scheme+"://"+c.target.host+plain(path), err)
+				err = c.explain(caller, c.o.Target.scheme+"://"+c.o.Target.host+plain(path), err)
 			}
 			return body, err
 		case next == "":
@@ -210,7 +190,7 @@ func (c *Client) Get(ctx context.Context, endpoint, accept string, buf []byte) (
 			return body, nil
 		}
 		if hop == maxRedirects {
-			return buf, fmt.Errorf("%w: %s redirects in a loop", ErrRedirect, c.target.Base()+plain(endpoint))
+			return buf, fmt.Errorf("%w: %s redirects in a loop", ErrRedirect, c.o.Target.Base()+plain(endpoint))
 		}
 		path = next
 	}
@@ -245,17 +225,17 @@ func WithoutToken(ctx context.Context) context.Context {
 // once sends one request for a path of the server. For a redirect within the server it returns the
 // new path in next.
 func (c *Client) once(ctx context.Context, path, accept string, buf []byte) (body []byte, next string, err error) {
-	where := c.target.scheme + "://" + c.target.host + plain(path)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.target.scheme+"://"+c.target.host+path, nil)
+	where := c.o.Target.scheme + "://" + c.o.Target.host + plain(path)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.o.Target.scheme+"://"+c.o.Target.host+path, nil)
 	if err != nil {
 		return buf, "", fmt.Errorf("%w: %s", ErrTarget, where)
 	}
 	req.Header.Set("Accept", accept)
 	req.Header.Set("Accept-Encoding", "identity")
-	req.Header.Set("User-Agent", c.userAgent)
-	withToken := !c.token.IsZero() && ctx.Value(withheld{}) == nil
+	req.Header.Set("User-Agent", c.o.UserAgent)
+	withToken := !c.o.Token.IsZero() && ctx.Value(withheld{}) == nil
 	if withToken {
-		req.Header.Set("Authorization", "Bearer "+c.token.value)
+		req.Header.Set("Authorization", "Bearer "+c.o.Token.value)
 	}
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil {
@@ -270,7 +250,7 @@ func (c *Client) once(ctx context.Context, path, accept string, buf []byte) (bod
 	case resp.StatusCode != http.StatusOK:
 		drain(resp.Body)
 		return buf, "", &StatusError{URL: where, Code: resp.StatusCode, Hint: hint(resp.StatusCode, withToken)}
-	case resp.ContentLength > c.maxBytes:
+	case resp.ContentLength > c.o.MaxBytes:
 		return buf, "", c.tooLarge(where)
 	}
 	body, err = c.read(buf, resp)
@@ -287,7 +267,7 @@ func (c *Client) read(buf []byte, resp *http.Response) ([]byte, error) {
 	case "", "identity":
 	case "gzip", "x-gzip":
 		// Limit the compressed stream too: a header alone can be endless.
-		z, err := gzip.NewReader(io.LimitReader(resp.Body, c.maxBytes))
+		z, err := gzip.NewReader(io.LimitReader(resp.Body, c.o.MaxBytes))
 		if err != nil {
 			return buf, fmt.Errorf("gzip: %w", err)
 		}
@@ -299,15 +279,15 @@ func (c *Client) read(buf []byte, resp *http.Response) ([]byte, error) {
 	if resp.ContentLength > 0 {
 		w.Grow(int(resp.ContentLength) + bytes.MinRead)
 	}
-	n, err := w.ReadFrom(io.LimitReader(r, c.maxBytes+1))
-	if err == nil && n > c.maxBytes {
+	n, err := w.ReadFrom(io.LimitReader(r, c.o.MaxBytes+1))
+	if err == nil && n > c.o.MaxBytes {
 		err = ErrTooLarge
 	}
 	return w.Bytes(), err
 }
 
 func (c *Client) tooLarge(where string) error {
-	return fmt.Errorf("%w: %s sends more than %d MiB: not a metrics page? check --url", ErrTooLarge, where, c.maxBytes>>20)
+	return fmt.Errorf("%w: %s sends more than %d MiB: not a metrics page? check --url", ErrTooLarge, where, c.o.MaxBytes>>20)
 }
 
 // within returns the path that a redirect leads to, or ErrRedirect if it leaves the server.
@@ -320,7 +300,7 @@ func (c *Client) within(where string, resp *http.Response) (string, error) {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[to.Scheme]
 	}
-	if to.Scheme != c.target.scheme || net.JoinHostPort(strings.ToLower(to.Hostname()), port) != c.target.host || to.User != nil {
+	if to.Scheme != c.o.Target.scheme || net.JoinHostPort(strings.ToLower(to.Hostname()), port) != c.o.Target.host || to.User != nil {
 		elsewhere := &url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
 		return "", fmt.Errorf("%w: %s redirects to %s, which is not followed; give %s if you trust it", ErrRedirect, where, elsewhere, launch.Line("--url", elsewhere.String()))
 	}
@@ -356,7 +336,7 @@ func (c *Client) explain(caller context.Context, where string, err error) error 
 	if caller.Err() != nil {
 		return fmt.Errorf("get %s: %w", where, caller.Err())
 	}
-	return c.target.Unreached(where, c.timeout, err)
+	return c.o.Target.Unreached(where, c.o.Timeout, err)
 }
 
 // Unreached turns the transport error of a request into a sentence with a next step, which wraps
