@@ -17,7 +17,7 @@ var data embed.FS
 // returns a new one. Each part is parsed at its first use.
 type Catalog struct {
 	gpus   func() index[GPU]
-	cpus   func() cpuIndex
+	cpus   func() index[CPU]
 	models func() index[Model]
 }
 
@@ -25,7 +25,7 @@ type Catalog struct {
 // panics.
 var embedded = Catalog{
 	gpus:   sync.OnceValue(func() index[GPU] { return newGPUIndex(loaded[struct{ GPUs []GPU }]("gpus").GPUs, 0) }),
-	cpus:   sync.OnceValue(func() cpuIndex { return newCPUIndex(loaded[struct{ CPUs []CPU }]("cpus").CPUs, 0) }),
+	cpus:   sync.OnceValue(func() index[CPU] { return newCPUIndex(loaded[struct{ CPUs []CPU }]("cpus").CPUs, 0) }),
 	models: sync.OnceValue(func() index[Model] { return newModelIndex(loaded[struct{ Models []Model }]("models").Models, 0) }),
 }
 

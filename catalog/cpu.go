@@ -35,23 +35,9 @@ func (c CPU) MemBandwidth() float64 {
 	return float64(c.MemChannels) * float64(cmp.Or(c.ChannelBits, 64)) / 8 * c.TransferMTs * 1e6
 }
 
-// cpuIndex holds the CPUs with their names as tokens.
-type cpuIndex struct {
-	entries []CPU
-	names   [][][]string // tokens of the entry and its models
-	users   int          // number of a user's entries, which come first
-}
-
-func newCPUIndex(cpus []CPU, users int) cpuIndex {
-	x := cpuIndex{entries: cpus, users: users}
-	for _, c := range cpus {
-		names := [][]string{tokenize(c.Name)}
-		for _, name := range c.Models {
-			names = append(names, tokenize(name))
-		}
-		x.names = append(x.names, names)
-	}
-	return x
+// newCPUIndex returns an index without keys: the kernel's names contain those of an entry.
+func newCPUIndex(cpus []CPU, users int) index[CPU] {
+	return newIndex("CPU", cpus, users, func(c CPU) []string { return append([]string{c.Name}, c.Models...) }, func(string) []string { return nil })
 }
 
 // ErrNoModel is wrapped by the error of a CPU name that contains no model: hypervisors hide it.
@@ -69,9 +55,13 @@ func (c *Catalog) FindCPU(name string) (CPU, error) {
 	x := c.cpus()
 	q := tokenize(name)
 	lacking := func(t string) bool { return !slices.Contains(q, t) }
+	contained := func(name string) bool {
+		words := tokenize(name)
+		return len(words) > 0 && !slices.ContainsFunc(words, lacking)
+	}
 	var found []int
-	for i := range x.entries {
-		if slices.ContainsFunc(x.names[i], func(name []string) bool { return len(name) > 0 && !slices.ContainsFunc(name, lacking) }) {
+	for i, c := range x.entries {
+		if slices.ContainsFunc(x.names(c), contained) {
 			found = append(found, i)
 		}
 	}
@@ -80,11 +70,7 @@ func (c *Catalog) FindCPU(name string) (CPU, error) {
 	case len(found) == 1:
 		return x.entries[found[0]], nil
 	case len(found) > 1:
-		err := &AmbiguousError{Kind: "CPU", Name: name}
-		for _, i := range found {
-			err.Candidates = append(err.Candidates, x.entries[i].Name)
-		}
-		return CPU{}, err
+		return CPU{}, x.ambiguous(name, found)
 	case !strings.ContainsAny(name, "0123456789"):
 		return CPU{}, fmt.Errorf("CPU %q is %w: it %w; describe it in a --catalog FILE", name, ErrUnknown, ErrNoModel)
 	}

@@ -53,7 +53,7 @@ func (e *AmbiguousError) Error() string {
 
 // index finds the entries of one kind by their names.
 type index[E any] struct {
-	kind    string // "GPU" or "model"
+	kind    string // "GPU", "CPU" or "model"
 	names   func(E) []string
 	keys    func(name string) []string // of a name, the most exact first
 	entries []E
@@ -81,18 +81,14 @@ func (x *index[E]) title(i int) string { return x.names(x.entries[i])[0] }
 // withUser returns a user's entries, followed by those of the index that have other names, and the
 // number of a user's entries.
 func (x *index[E]) withUser(user []E) (entries []E, users int) {
-	return withUser(user, x.entries, func(e E) string { return x.names(e)[0] }), x.users + len(user)
-}
-
-// withUser returns a user's entries, followed by the others that have other titles.
-func withUser[E any](user, others []E, title func(E) string) []E {
-	out := slices.Clone(user)
-	for _, e := range others {
+	title := func(e E) string { return x.names(e)[0] }
+	entries = slices.Clone(user)
+	for _, e := range x.entries {
 		if !slices.ContainsFunc(user, func(u E) bool { return strings.EqualFold(title(u), title(e)) }) {
-			out = append(out, e)
+			entries = append(entries, e)
 		}
 	}
-	return out
+	return entries, x.users + len(user)
 }
 
 // find returns the entries that have a name: only the user's if any of them has it.

@@ -33,10 +33,7 @@ func (c *Catalog) With(r io.Reader, name string) (*Catalog, error) {
 	}
 	out := *c
 	out.gpus = sync.OnceValue(func() index[GPU] { old := c.gpus(); return newGPUIndex(old.withUser(file.GPUs)) })
-	out.cpus = sync.OnceValue(func() cpuIndex {
-		old := c.cpus()
-		return newCPUIndex(withUser(file.CPUs, old.entries, func(c CPU) string { return c.Name }), old.users+len(file.CPUs))
-	})
+	out.cpus = sync.OnceValue(func() index[CPU] { old := c.cpus(); return newCPUIndex(old.withUser(file.CPUs)) })
 	out.models = sync.OnceValue(func() index[Model] { old := c.models(); return newModelIndex(old.withUser(file.Models)) })
 	return &out, nil
 }
