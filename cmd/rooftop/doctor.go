@@ -35,32 +35,40 @@ func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 		return err
 	}
 	tracing, steps := traceChecks(ggml.Ladder())
-	steps = append(access, steps...)
 	locator := attach.NewLocator(o)
 	server, err := locator.Open(ctx)
+	var page tuning.Purpose
+	var checks []tuning.Check
+	var code cli.ExitCode
 	var coded *cli.CodedError
-	if errors.As(err, &coded) && coded.Code == cli.ExitUnreachable {
-		meant := locator.Known()
-		page, check := unserved(coded.Err, meant, o.Kube)
-		list := []tuning.Purpose{page, tracing}
-		if tracing.Can && !meant {
-			slices.Reverse(list)
-		}
-		if err := cli.Print(w, &o.Output, tuning.Doctor{Purposes: list, Checks: append([]tuning.Check{check}, steps...)}, cli.Text(tuning.Doctor.Page), document.WriteDoctor); err != nil {
+	switch {
+	case errors.As(err, &coded) && coded.Code == cli.ExitUnreachable:
+		checks, code = make([]tuning.Check, 1), coded.Code
+		page, checks[0] = unserved(coded.Err, locator.Known(), o.Kube)
+	case err != nil:
+		return err
+	default:
+		defer server.Close()
+		if page, checks, code, err = served(ctx, server, o); err != nil {
 			return err
 		}
-		if tracing.Can && !meant {
-			return nil
-		}
-		return cli.Exit(cli.ExitUnreachable)
 	}
-	if err != nil {
+	list := []tuning.Purpose{page, tracing}
+	if server == nil && tracing.Can && !locator.Known() {
+		slices.Reverse(list)
+		code = cli.ExitDone
+	}
+	result := tuning.Doctor{Purposes: list, Checks: slices.Concat(checks, access, steps)}
+	if err := cli.Print(w, &o.Output, result, cli.Text(tuning.Doctor.Page), document.WriteDoctor); err != nil {
 		return err
 	}
-	defer server.Close()
-	checks, err := server.Examine(ctx)
-	if err != nil {
-		return err
+	return cli.Exit(code)
+}
+
+// served returns the result for a server that answers, and the exit code.
+func served(ctx context.Context, server *attach.Server, o *attach.Options) (page tuning.Purpose, checks []tuning.Check, code cli.ExitCode, err error) {
+	if checks, err = server.Examine(ctx); err != nil {
+		return page, nil, code, err
 	}
 	if o.Verbose {
 		checks = append(checks, server.Unexamined(checks)...)
@@ -73,7 +81,7 @@ func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 		at, command = o.Kube, []string{"rooftop", "diagnose", "--kube", o.Kube}
 	}
 	name := catalog.EngineOf(server.Header.Inputs.Engine).Name
-	page := tuning.Purpose{
+	page = tuning.Purpose{
 		ID: serverPurpose, Commands: serverCommands, Can: checks[0].State != tuning.CheckBad,
 		Found: name + " answers at " + at + ".", Next: launch.Line(command...),
 	}
@@ -84,11 +92,10 @@ func doctor(ctx context.Context, w *cli.World, o *attach.Options) error {
 	case dead >= 0:
 		page.Can, page.Found, page.Next = false, name+" answers at "+at+", but its engine is dead.", checks[dead].Next
 	}
-	err = cli.Print(w, &o.Output, tuning.Doctor{Purposes: []tuning.Purpose{page, tracing}, Checks: append(checks, steps...)}, cli.Text(tuning.Doctor.Page), document.WriteDoctor)
-	if err == nil && dead >= 0 {
-		return cli.Exit(cli.ExitUnhealthy)
+	if dead >= 0 {
+		code = cli.ExitUnhealthy
 	}
-	return err
+	return page, checks, code, nil
 }
 
 // Purposes that doctor checks.
