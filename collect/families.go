@@ -2,11 +2,13 @@ package collect
 
 import (
 	"cmp"
+	"errors"
 	"hash/maphash"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
 
@@ -47,10 +49,7 @@ func (s *Series) String() string {
 	return b.String()
 }
 
-var (
-	escape   = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-	unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n")
-)
+var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // Sample is one value of a page. It may be NaN or infinite.
 type Sample struct {
@@ -71,6 +70,8 @@ type Families struct {
 	known map[string]*Series // by the text in front of the value
 	same  map[uint64]*Series // by hash of name and sorted labels: label order does not matter
 	seed  maphash.Seed
+
+	parser expfmt.TextParser
 }
 
 // Reset empties f but keeps its memory.
@@ -84,6 +85,7 @@ func (f *Families) dropStale() {
 	if f.known == nil || len(f.known) > 2*len(f.Samples)+256 {
 		f.known, f.same = map[string]*Series{}, map[uint64]*Series{}
 		f.seed = maphash.MakeSeed()
+		f.parser = expfmt.NewTextParser(model.UTF8Validation)
 	}
 }
 
@@ -93,7 +95,7 @@ func (f *Families) series(text []byte) (s *Series, why string) {
 		return s, ""
 	}
 	key := string(text)
-	name, labels, why := parseSeries(key)
+	name, labels, why := f.parseSeries(key)
 	if why != "" {
 		return nil, why
 	}
@@ -137,86 +139,28 @@ func (f *Families) dedupe() {
 }
 
 // parseSeries parses a name with its labels: name{label="value"}, or {"name",label="value"} with any UTF-8 name.
-// The labels are sorted by name. why says what is invalid, "" if nothing is.
-func parseSeries(text string) (name string, labels []Label, why string) {
-	name, rest, _ := strings.Cut(text, "{")
-	name, rest = strings.TrimRight(name, " \t"), strings.TrimLeft(strings.TrimSuffix(rest, "}"), " \t")
-	if name != "" && !model.LegacyValidation.IsValidMetricName(name) {
+// The labels are sorted by name; those without a value do not count. why says what is invalid, "" if nothing is.
+func (f *Families) parseSeries(text string) (name string, labels []Label, why string) {
+	if strings.Count(text, "=") > maxLabels { // expfmt's work grows with the square of their number
+		return "", nil, "more than " + strconv.Itoa(maxLabels) + " labels"
+	}
+	families, err := f.parser.TextToMetricFamilies(strings.NewReader(text + " 0\n"))
+	if invalid := (expfmt.ParseError{}); errors.As(err, &invalid) {
+		return "", nil, invalid.Msg
+	} else if err != nil {
+		return "", nil, err.Error()
+	}
+	for key, family := range families {
+		name = key
+		for _, l := range family.GetMetric()[0].GetLabel() {
+			if l.GetValue() != "" {
+				labels = append(labels, Label{l.GetName(), l.GetValue()})
+			}
+		}
+	}
+	if before, _, _ := strings.Cut(text, "{"); strings.TrimRight(before, " \t") != "" && !model.LegacyValidation.IsValidMetricName(name) {
 		return "", nil, "invalid metric name"
 	}
-	for rest != "" {
-		var key, value string
-		if key, rest, why = labelName(rest); why != "" {
-			return "", nil, why
-		}
-		after, isLabel := strings.CutPrefix(rest, "=")
-		switch {
-		case isLabel:
-			if value, rest, why = quotedText(strings.TrimLeft(after, " \t")); why != "" {
-				return "", nil, why
-			}
-			labels = append(labels, Label{key, value})
-		case name != "":
-			return "", nil, "label without a value"
-		default:
-			name = key
-		}
-		after, more := strings.CutPrefix(strings.TrimLeft(rest, " \t"), ",")
-		if rest = strings.TrimLeft(after, " \t"); !more && rest != "" {
-			return "", nil, "labels without a comma between them"
-		}
-	}
-	if name == "" {
-		return "", nil, "no metric name"
-	}
-	slices.SortStableFunc(labels, func(x, y Label) int { return cmp.Compare(x.Name, y.Name) })
-	for i := 1; i < len(labels); i++ {
-		if labels[i].Name == labels[i-1].Name {
-			return "", nil, "duplicate label " + labels[i].Name
-		}
-	}
-	return name, slices.DeleteFunc(labels, func(l Label) bool { return l.Value == "" }), ""
-}
-
-// labelName splits a label's name off, or the quoted name of a metric.
-func labelName(text string) (name, rest, why string) {
-	if strings.HasPrefix(text, `"`) {
-		name, rest, why = quotedText(text)
-		if why == "" && name == "" {
-			why = "empty name"
-		}
-		return name, strings.TrimLeft(rest, " \t"), why
-	}
-	end := strings.IndexAny(text, "=,")
-	if end < 0 {
-		end = len(text)
-	}
-	name = strings.TrimRight(text[:end], " \t")
-	if end == len(text) || text[end] == ',' || !model.LegacyValidation.IsValidLabelName(name) || name == model.MetricNameLabel {
-		return "", "", "invalid label name"
-	}
-	return name, text[end:], ""
-}
-
-// quotedText splits a quoted text off and returns it without quotes and escapes.
-func quotedText(text string) (value, rest, why string) {
-	if !strings.HasPrefix(text, `"`) {
-		return "", "", "label value without quotes"
-	}
-	end := 1
-	for end < len(text) && text[end] != '"' {
-		if text[end] == '\\' {
-			if end++; end < len(text) && strings.IndexByte(`\"n`, text[end]) < 0 {
-				return "", "", "invalid escape"
-			}
-		}
-		end++
-	}
-	switch {
-	case end >= len(text):
-		return "", "", "unterminated label value"
-	case !utf8.ValidString(text[1:end]):
-		return "", "", "label value that is not UTF-8"
-	}
-	return unescape.Replace(text[1:end]), text[end+1:], ""
+	slices.SortFunc(labels, func(x, y Label) int { return cmp.Compare(x.Name, y.Name) })
+	return name, labels, ""
 }

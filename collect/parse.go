@@ -17,6 +17,7 @@ import (
 const (
 	maxSamples   = 1 << 16
 	maxLineBytes = 1 << 16
+	maxLabels    = 256
 )
 
 // Errors of a page, which Parse wraps with details.

@@ -137,13 +137,14 @@ func TestParseRefuses(t *testing.T) {
 		{"label without quotes", "b 1\na{x=1} 2\n", ErrMalformed, "line 2"},
 		{"label twice", "a{x=\"1\",x=\"2\"} 2\n", ErrMalformed, "duplicate label"},
 		{"label without a value", "a{x} 2\n", ErrMalformed, "label name"},
-		{"labels without a comma", "a{x=\"1\"y=\"2\"} 2\n", ErrMalformed, "comma"},
+		{"labels without a comma", "a{x=\"1\"y=\"2\"} 2\n", ErrMalformed, "label value"},
 		{"reserved label", "a{__name__=\"b\"} 2\n", ErrMalformed, "label name"},
 		{"unknown escape", "a{x=\"\\t\"} 2\n", ErrMalformed, "escape"},
-		{"two names", "a{\"b\"} 2\n", ErrMalformed, "without a value"},
+		{"two names", "a{\"b\"} 2\n", ErrMalformed, "after label name"},
 		{"label name is none", "a{1=\"2\"} 2\n", ErrMalformed, ""},
 		{"broken UTF-8", "a 1\na{x=\"\xff\"} 2\n", ErrMalformed, "line 2"},
 		{"line too long", "a{x=\"" + strings.Repeat("y", maxLineBytes) + "\"} 1\n", ErrMalformed, "65536 bytes"},
+		{"too many labels", "a{" + strings.Repeat("b=\"\",", maxLabels+1) + "} 1\n", ErrMalformed, "256 labels"},
 		{"too many samples", many.String(), ErrMalformed, "65536 samples"},
 	}
 	for _, tt := range tests {
@@ -230,7 +231,7 @@ func TestMemoryIsBoundedWhereLabelsChangeForever(t *testing.T) {
 
 func TestManyLabels(t *testing.T) {
 	var text strings.Builder
-	const n = 1000
+	const n = maxLabels
 	text.WriteString("a{")
 	for i := range n {
 		fmt.Fprintf(&text, `l%03d=",}\\\"%d",`, i, i)
