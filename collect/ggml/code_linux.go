@@ -52,7 +52,6 @@ type maps struct {
 	shared  *state    // the value of state, mapped in page
 	page    []byte
 	threads *ebpf.Map                     // index of each thread in its graph, see [code.ith]
-	marks   *ebpf.Map                     // per CPU: u64, the time until which its switches are reported; 0 if they are not
 	graphs  *ebpf.Map                     // address of a graph and its PID → its last checksums
 	pmu     map[optrace.Counter]*ebpf.Map // counters of CPUs
 	blocks  *ebpf.Map                     // pending disk request → the thread that began it

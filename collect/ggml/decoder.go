@@ -174,7 +174,7 @@ func (d *Decoder) fill(e *optrace.Event, h *header, payload []byte) bool {
 		return e.Ref != 0
 	case optrace.CallEnd, optrace.SampleBegin, optrace.GraphEnd, optrace.BarrierBegin, optrace.BarrierEnd,
 		optrace.SwitchOut, optrace.SwitchIn, optrace.WakeUp, optrace.SyscallBegin, optrace.SyscallEnd,
-		optrace.PageFault, optrace.BlockIOBegin, optrace.BlockIOEnd, optrace.CPUTaken:
+		optrace.PageFault, optrace.BlockIOBegin, optrace.BlockIOEnd:
 		e.Addr, e.N = h.addr, h.n
 	case optrace.TargetExec:
 	default:

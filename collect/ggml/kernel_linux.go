@@ -166,10 +166,6 @@ func (c *kernelProgram) threadOf(task asm.Register) {
 	)
 }
 
-// markFor is how long the switches of a CPU are reported after a thread of the target was
-// preempted on it, in ns: a thread that has waited longer may run elsewhere.
-const markFor = 1_000_000_000
-
 // Offsets on the stack of switches.
 const (
 	stackLeaves = stackArg  // u64, the process that leaves
@@ -184,8 +180,8 @@ const (
 	switchState
 )
 
-// switches handles sched_switch: which thread leaves a CPU and why, which one gets it and which
-// process had it; and which other processes get a CPU on which the target was preempted.
+// switches handles sched_switch: which thread leaves a CPU and why, and which one gets it, with
+// the other process.
 func switches(m *maps, t *taskOffsets) asm.Instructions {
 	c := newKernelProgram(m, optrace.SwitchOut, t)
 	c.add(
@@ -197,9 +193,8 @@ func switches(m *maps, t *taskOffsets) asm.Instructions {
 		asm.StoreMem(asm.RFP, stackComes, asm.R4, asm.DWord),
 		asm.JEq.Reg(asm.R3, asm.R9, "out"),
 		asm.JEq.Reg(asm.R4, asm.R9, "came"),
-		asm.JEq.Reg(asm.R4, asm.R3, "exit"), // threads of one process
+		asm.Ja.Label("exit"),
 	)
-	c.taken()
 	c.at("out")
 	c.switchOut()
 	c.add(asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord), asm.JNE.Reg(asm.R1, asm.R9, "exit"))
@@ -211,8 +206,7 @@ func switches(m *maps, t *taskOffsets) asm.Instructions {
 	return c.send(headerSize, func() { c.put(offN, asm.RFP, stackLeaves) })
 }
 
-// switchOut writes the record of a thread of the target that leaves its CPU, and marks the CPU
-// if the thread was preempted. It continues at the label in.
+// switchOut writes the record of a thread of the target that leaves its CPU.
 func (c *kernelProgram) switchOut() {
 	c.time()
 	c.add(asm.LoadMem(asm.R2, asm.R6, switchPrevious, asm.DWord))
@@ -228,53 +222,12 @@ func (c *kernelProgram) switchOut() {
 		asm.Mov.Imm(asm.R2, int32(optrace.OffBlocked)),
 	)
 	c.at("reason")
-	c.add(asm.StoreMem(asm.RFP, stackCount, asm.R2, asm.DWord), asm.JEq.Imm(asm.R2, int32(optrace.OffBlocked), "write_out"))
-	c.markOf("write_out")
-	c.add(
-		asm.LoadMem(asm.R1, asm.RFP, stackAt, asm.DWord),
-		asm.Add.Imm(asm.R1, markFor),
-		asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord),
-	)
-	c.at("write_out")
+	c.add(asm.StoreMem(asm.RFP, stackCount, asm.R2, asm.DWord))
 	c.reserve(headerSize, "in")
 	c.put(offN, asm.RFP, stackCount)
 	c.put(offAddr, asm.RFP, stackComes)
 	c.submit()
 	c.at("in")
-}
-
-// taken writes the record of a switch between other processes on a marked CPU. The mark ends
-// with its time, or when the CPU is idle: then no thread waits for it.
-func (c *kernelProgram) taken() {
-	c.markOf("exit")
-	c.add(
-		asm.LoadMem(asm.R8, asm.R0, 0, asm.DWord),
-		asm.JEq.Imm(asm.R8, 0, "exit"),
-	)
-	c.time()
-	c.add(
-		asm.LoadMem(asm.R1, asm.RFP, stackComes, asm.DWord),
-		asm.JEq.Imm(asm.R1, 0, "unmark"),
-		asm.JLE.Reg(asm.R0, asm.R8, "marked"),
-	)
-	c.keep(stackComes, 0)
-	c.at("unmark")
-	c.markOf("exit")
-	c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(asm.R0, 0, asm.R1, asm.DWord))
-	c.at("marked")
-	c.add(asm.Mov.Reg(asm.R8, asm.R9), asm.LSh.Imm(asm.R8, 32))
-	c.cookie(optrace.CPUTaken)
-	c.reserve(headerSize, "exit")
-	c.put(offAddr, asm.RFP, stackLeaves)
-	c.put(offN, asm.RFP, stackComes)
-	c.submit()
-	c.add(asm.Ja.Label("exit"))
-}
-
-// markOf loads the address of this CPU's mark into R0.
-func (c *kernelProgram) markOf(none string) {
-	c.add(asm.Mov.Imm(asm.R0, 0), asm.StoreMem(asm.RFP, stackKey, asm.R0, asm.Word))
-	c.lookup(c.maps.marks, stackKey, none)
 }
 
 // wakeUps handles sched_wakeup(task).

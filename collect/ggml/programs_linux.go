@@ -49,7 +49,6 @@ func newMaps(ring int) (*maps, error) {
 	}{
 		{&m.state, ebpf.MapSpec{Name: "rooftop_state", Type: ebpf.Array, KeySize: 4, ValueSize: stateBytes, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE}},
 		{&m.threads, ebpf.MapSpec{Name: "rooftop_threads", Type: ebpf.Array, KeySize: 4, ValueSize: threadSlots * threadSlot, MaxEntries: 1}},
-		{&m.marks, ebpf.MapSpec{Name: "rooftop_marks", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 8, MaxEntries: 1}},
 		{&m.graphs, ebpf.MapSpec{Name: "rooftop_graphs", Type: ebpf.LRUHash, KeySize: 16, ValueSize: seenBytes, MaxEntries: rememberedGraphs}},
 		{&m.blocks, ebpf.MapSpec{Name: "rooftop_blocks", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: blocksUnderWay}},
 		{&m.none, ebpf.MapSpec{Name: "rooftop_none", Type: ebpf.ProgramArray, KeySize: 4, ValueSize: 4, MaxEntries: 1}},
@@ -82,7 +81,7 @@ func (m *maps) close() error {
 		m.shared = nil
 		all = append(all, unix.Munmap(m.page))
 	}
-	for _, one := range []*ebpf.Map{m.ring, m.state, m.threads, m.marks, m.graphs, m.blocks, m.none} {
+	for _, one := range []*ebpf.Map{m.ring, m.state, m.threads, m.graphs, m.blocks, m.none} {
 		if one != nil {
 			all = append(all, one.Close())
 		}

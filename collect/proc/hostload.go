@@ -1,11 +1,8 @@
 package proc
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -15,14 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-const (
-	// maxLoads is the most processes that a [LoadMeter] names.
-	maxLoads = 8
-	// minLoad is the CPU time below which a process is not named: two ticks.
-	minLoad = 2 * time.Second / ticksPerSecond
-)
-
-// LoadMeter measures which processes used the CPUs that a target process may use, since the
+// LoadMeter measures who used the CPUs that a target process may use, since the
 // meter was created. It reads every process at creation and at each call of Load.
 type LoadMeter struct {
 	fs    FS
@@ -67,7 +57,7 @@ func (m *LoadMeter) Load() *optrace.HostLoad {
 	if err != nil || now.at <= m.first.at || now.processes[m.pid].start != m.first.processes[m.pid].start {
 		return nil
 	}
-	l := &optrace.HostLoad{Elapsed: now.at - m.first.at, CPUs: len(m.cpus), Idle: max(now.idle-m.first.idle, 0), Processes: []optrace.ProcessLoad{}}
+	l := &optrace.HostLoad{Elapsed: now.at - m.first.at, CPUs: len(m.cpus), Idle: max(now.idle-m.first.idle, 0)}
 	for pid := range now.processes {
 		p := now.processes[pid]
 		took := p.cpu
@@ -81,12 +71,9 @@ func (m *LoadMeter) Load() *optrace.HostLoad {
 			l.Rooftop = took
 		case p.kernel:
 			l.Kernel += took
-		case took >= minLoad:
-			l.Processes = append(l.Processes, optrace.ProcessLoad{PID: pid, Name: strings.ToValidUTF8(string(p.comm), "\uFFFD"), Time: took})
 		}
 	}
 	l.Others = max(now.busy-m.first.busy-l.Target-l.Rooftop-l.Kernel, 0)
-	l.Processes = m.topLoads(l.Processes)
 	l.CPULimit = now.group.CPULimitCores
 	if was, is := m.first.group.ThrottledSeconds, now.group.ThrottledSeconds; was.OK && is.OK {
 		l.Throttled = stat.Some(max(is.V-was.V, 0))
@@ -97,36 +84,6 @@ func (m *LoadMeter) Load() *optrace.HostLoad {
 		l.ThrottledPeriods = stat.Some(min(max((is.ThrottledPeriods.V-was.ThrottledPeriods.V)/periods, 0), 1))
 	}
 	return l
-}
-
-// topLoads returns the processes that used the most CPU time and may run on a CPU of the
-// target, the largest first.
-func (m *LoadMeter) topLoads(list []optrace.ProcessLoad) []optrace.ProcessLoad {
-	slices.SortFunc(list, func(a, b optrace.ProcessLoad) int {
-		return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.PID, b.PID))
-	})
-	out := list[:0]
-	for _, p := range list {
-		if len(out) == maxLoads {
-			break
-		}
-		if m.sharesCPU(p.PID) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// sharesCPU reports whether a process may use a CPU of the target. It reports true if the
-// process's CPUs cannot be read.
-func (m *LoadMeter) sharesCPU(pid int) bool {
-	theirs := m.fs.allowedCPUs(pid)
-	for cpu := range theirs {
-		if m.cpus[cpu] {
-			return true
-		}
-	}
-	return len(theirs) == 0
 }
 
 func (m *LoadMeter) read() (hostCounts, error) {
@@ -145,7 +102,7 @@ func (m *LoadMeter) read() (hostCounts, error) {
 			continue // it ended or is hidden
 		}
 		if line, ok := parseStat(text); ok {
-			line.comm = slices.Clone(line.comm)
+			line.comm = nil // it refers to the text
 			l.processes[pid] = line
 		}
 	}

@@ -41,13 +41,6 @@ func parseStat(b []byte) (line statLine, ok bool) {
 	return line, true
 }
 
-// NameOf returns the process name in the text of a /proc/PID/stat and whether it is a
-// kernel thread; ok is false if the text cannot be parsed.
-func NameOf(stat []byte) (name string, kernel, ok bool) {
-	line, ok := parseStat(stat)
-	return string(line.comm), line.kernel, ok
-}
-
 // kernelThread is PF_KTHREAD of a process's flags (include/linux/sched.h).
 const kernelThread = 0x00200000
 

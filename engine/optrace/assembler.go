@@ -48,6 +48,9 @@ func (Graphs) Call(*Call) {}
 // its compute threads differ in their operators although those of other graphs of its DAG do
 // not. An event that is older than the newest one counts as if it had the newest time.
 type Assembler struct {
+	// Tracer is the PID of the tracing process, as events have it; 0 if unknown.
+	Tracer int
+
 	t  *Tables
 	to Receiver
 	// backends receives splits and copies, nil if the receiver does not take them.
@@ -62,11 +65,10 @@ type Assembler struct {
 	loose   []*worker
 	spans   int // capacity of the spans of open and loose compute threads
 
-	dags    dagBook
-	disk    diskRequests
-	cpus    cpuBook
-	details detailBook
-	calls   callBook
+	dags  dagBook
+	disk  diskRequests
+	epoch uint32 // increases when the states of threads become invalid
+	calls callBook
 
 	graphs  int
 	partial int
@@ -83,14 +85,13 @@ type graphKey struct {
 // pushed.
 func New(t *Tables, to Receiver) *Assembler {
 	a := &Assembler{
-		t: t, to: to, threads: map[int32]*thread{}, disk: diskRequests{}, cpus: cpuBook{byNumber: map[uint16]*cpuUse{}},
+		t: t, to: to, threads: map[int32]*thread{}, disk: diskRequests{},
 		dags: dagBook{
 			t: t, newest: map[graphKey]uint32{}, nodes: map[uint32]map[uint64]struct{}{}, uneven: map[uint32]int{}, products: map[uint32]struct{}{},
 		},
-		details: detailBook{byPID: map[int32]Detail{}},
 	}
 	a.backends, _ = to.(BackendReceiver)
-	a.calls = callBook{to: to, dags: &a.dags, details: &a.details}
+	a.calls = callBook{to: to, dags: &a.dags}
 	return a
 }
 
@@ -98,6 +99,7 @@ func New(t *Tables, to Receiver) *Assembler {
 // counters.
 func Replay(r *Recording, t *Tables, to Receiver) *Assembler {
 	a := New(t, to)
+	a.Tracer = r.Reader
 	for _, e := range r.Events {
 		a.Push(e)
 	}
@@ -128,15 +130,12 @@ func (a *Assembler) Push(e Event) {
 		a.pushRuntime(&e)
 	case SwitchOut, SwitchIn, WakeUp, SyscallBegin, SyscallEnd, PageFault, BlockIOBegin, BlockIOEnd, CountersRead:
 		a.pushKernel(&e)
-	case CPUTaken:
-		a.cpus.get(e.CPU).advance(e.At, int64(e.Addr), e.N)
 	case Lost:
 		a.lost = stat.AddSaturating(a.lost, max(e.N, 0))
 		a.lossy = max(a.lossy, time.Duration(min(e.Addr, math.MaxInt64)))
 		a.dropAll()
 	case DetailChanged:
 		a.dropAll()
-		a.details.change(e.PID, Detail(max(e.N, 0)))
 	case TargetExec, TargetExit:
 		a.dropProcess(e.PID)
 	}
@@ -147,7 +146,7 @@ func (a *Assembler) Push(e Event) {
 func (a *Assembler) Flush(at time.Duration) {
 	a.now = max(a.now, at)
 	if !a.calls.ends {
-		a.calls.inferEnds(a.threads, a.cpus.epoch)
+		a.calls.inferEnds(a.threads, a.epoch)
 	}
 	a.dropAll()
 }
@@ -157,7 +156,7 @@ func (a *Assembler) pushOperator(e *Event) {
 	if th == nil {
 		return
 	}
-	a.cpus.runs(th, a.now)
+	th.away = false
 	switch e.Kind {
 	case OpBegin, FusedBegin:
 		a.beginOperator(th, e)
@@ -181,7 +180,7 @@ func (a *Assembler) pushRuntime(e *Event) {
 	if th == nil {
 		return
 	}
-	a.cpus.runs(th, a.now)
+	th.away = false
 	if e.Kind == GraphEnd {
 		a.endGraph(th, e.At)
 		return
@@ -209,34 +208,6 @@ func (a *Assembler) pushRuntime(e *Event) {
 	}
 }
 
-// detailBook tracks what is recorded of each process, as far as events say so.
-type detailBook struct {
-	byPID map[int32]Detail
-	last  Detail // of any process
-}
-
-// change sets what is recorded of a process from here on.
-func (b *detailBook) change(pid int32, d Detail) {
-	if len(b.byPID) >= maxThreads {
-		clear(b.byPID)
-	}
-	b.byPID[pid], b.last = d, d
-}
-
-// get returns what is recorded of a process, 0 if no event said so.
-func (b *detailBook) get(pid int32) Detail {
-	if d, ok := b.byPID[pid]; ok {
-		return d
-	}
-	return b.last
-}
-
-// graphs reports whether graphs of a process are recorded, or may be.
-func (b *detailBook) graphs(pid int32) bool {
-	d := b.get(pid)
-	return d == 0 || d&DetailGraph != 0
-}
-
 // dropAll drops everything in progress, in every process, because missed events could belong to
 // any of it.
 func (a *Assembler) dropAll() {
@@ -247,9 +218,7 @@ func (a *Assembler) dropAll() {
 		a.dropLoose(a.loose[len(a.loose)-1])
 	}
 	clear(a.disk)
-	clear(a.cpus.byNumber)
-	a.cpus.sums = cpuSums{}
-	a.cpus.epoch++
+	a.epoch++
 }
 
 // dropProcess drops what is in progress in a process that ended or became another program; 0 is all.
@@ -258,7 +227,6 @@ func (a *Assembler) dropProcess(pid int32) {
 		a.dropAll()
 		clear(a.threads)
 		clear(a.dags.newest)
-		clear(a.details.byPID)
 		a.last = nil
 		return
 	}
@@ -274,7 +242,6 @@ func (a *Assembler) dropProcess(pid int32) {
 	}
 	for tid, th := range a.threads {
 		if th.pid == pid {
-			a.cpus.setUse(th, useUnknown, a.now)
 			delete(a.threads, tid)
 		}
 	}

@@ -31,7 +31,7 @@ func (a *Assembler) beginGraph(th *thread, e *Event) {
 	}
 	th.stray = false
 	g := &building{pid: th.pid, main: th, call: th.call}
-	g.Graph = Graph{Call: -1, Addr: e.Addr, Nodes: int(max(e.N, 0)), Begin: e.At, TID: th.tid, DAG: a.dags.begin(e), Detail: a.details.get(e.PID)}
+	g.Graph = Graph{Call: -1, Addr: e.Addr, Nodes: int(max(e.N, 0)), Begin: e.At, TID: th.tid, DAG: a.dags.begin(e)}
 	if th.split == e.Addr {
 		g.Backend = th.backend
 	}
@@ -206,7 +206,7 @@ func (a *Assembler) finish(w *worker, end time.Duration) {
 	th := w.th
 	if th.work == w {
 		if th.away && th.out < end {
-			w.addAbsent(a.cpus.absenceOf(th, end, a.now))
+			w.addAbsent(th.until(end))
 		}
 		if th.inSyscall {
 			w.SyscallTime += max(end-max(th.syscall, w.graph.Begin), 0)
@@ -215,7 +215,7 @@ func (a *Assembler) finish(w *worker, end time.Duration) {
 	w.endSpan(end)
 	// If the end was inferred, time after it may have been counted.
 	longest := end - w.graph.Begin
-	for _, d := range []*time.Duration{&w.Off, &w.Preempted, &w.Waking, &w.OffWaiting, &w.SyscallTime} {
+	for _, d := range []*time.Duration{&w.Off, &w.Preempted, &w.Waking, &w.Tracer, &w.OffWaiting, &w.SyscallTime} {
 		*d = min(*d, longest)
 	}
 }

@@ -18,7 +18,6 @@ type callWork struct {
 type callBook struct {
 	to       Receiver
 	dags     *dagBook
-	details  *detailBook
 	begun    int
 	ends     bool // the end of a call was seen, so ends are probed
 	computes bool // a call had a complete graph
@@ -72,7 +71,7 @@ func (b *callBook) deliver(th *thread) {
 	if c.Phase == PhaseUnknown {
 		c.Phase = judgePhase(c.Kind, c.Tokens, batchShape{})
 	}
-	if c.Phase == PhaseUnknown && len(c.Graphs) == 0 && b.computes && b.details.graphs(th.pid) {
+	if c.Phase == PhaseUnknown && len(c.Graphs) == 0 && b.computes {
 		b.cut++
 		return
 	}

@@ -84,11 +84,6 @@ const (
 	// DetailChanged says that N, a [Detail], is recorded from here on.
 	DetailChanged
 
-	// CPUTaken is a CPU that passes from one other process to another, after a thread of the
-	// target was preempted on it. TID is 0, Addr the process that leaves, N the one that comes;
-	// 0 is the idle task, or that the next ones are not reported.
-	CPUTaken
-
 	kinds
 )
 
@@ -173,7 +168,3 @@ const (
 	LevelSched    = LevelTensor | DetailSched
 	LevelAll      = DetailSample<<1 - 1
 )
-
-// KernelName returns the name of a kernel thread in [Recording.Processes]: in brackets, as ps
-// prints it.
-func KernelName(name string) string { return "[" + name + "]" }

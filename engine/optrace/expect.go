@@ -333,6 +333,9 @@ func Lighten(in Expectation, limit float64) (Detail, Observer, bool) {
 // unexecuted are the operators that compute nothing: other views of a tensor.
 var unexecuted = map[string]bool{"": true, "NONE": true, "VIEW": true, "RESHAPE": true, "PERMUTE": true, "TRANSPOSE": true}
 
+// FusedSuffix ends the symbols of operators that compute a norm and the product after it.
+const FusedSuffix = "_rms_norm_mul_fused"
+
 // FusedNodes counts the nodes of a graph that can be computed together with the previous one,
 // which saves a hit each: the runtime fuses a norm with the product by its weight that follows
 // (ggml-cpu.c, RMS_NORM and MUL).

@@ -58,9 +58,7 @@ type recordingEnd struct {
 	Roof     Peak          `json:"roof"`
 	Gaps     []Gap         `json:"gaps"`
 	Observer Observer      `json:"observer"`
-	// Processes are names by PID.
-	Processes map[int32]string `json:"processes,omitempty"`
-	HostLoad  *HostLoad        `json:"host_load,omitempty"`
+	HostLoad *HostLoad     `json:"host_load,omitempty"`
 }
 
 // recordingLine is a line that is not an event. Exactly one field is set.

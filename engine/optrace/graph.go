@@ -43,8 +43,6 @@ type Graph struct {
 	DAG     uint32 // ref of the newest DAG of this address, 0 none
 	Backend uint32 // ref to [Tables.Names], 0 unknown
 	Nodes   int
-	// Detail is what was recorded during the graph, 0 if no event said so.
-	Detail  Detail
 	Begin   time.Duration
 	End     time.Duration
 	TID     int32    // the thread that computes thread 0
@@ -53,10 +51,6 @@ type Graph struct {
 	// ended last.
 	Critical []SpanRef
 }
-
-// Recorded reports whether any of the details d was recorded during the graph. If no event said
-// what was recorded, all may have been.
-func (g *Graph) Recorded(d Detail) bool { return g.Detail == 0 || g.Detail&d != 0 }
 
 // SpanRef identifies a span of a graph.
 type SpanRef struct{ Thread, Span int }
@@ -79,13 +73,9 @@ type Thread struct {
 	MinorFaults, MajorFaults int
 	IOBytes                  int64
 	IOTime                   time.Duration
-	// TakenBy is the time for which other processes had the CPU while the thread could have run
-	// (preempted or woken), by PID; see [UnknownPID] and [SiblingPID].
-	TakenBy map[int32]time.Duration
-	// Ran is the CPU time of all threads of the target while this thread was preempted. Queued
-	// is the time for which threads of the target, this one included, were ready without a CPU
-	// meanwhile.
-	Ran, Queued time.Duration
+	// Tracer is the time for which the tracing process had the CPU while the thread could have
+	// run (preempted or woken).
+	Tracer time.Duration
 }
 
 // Span is one thread's part of one operator. End is the start of the next span, or of the last
@@ -129,10 +119,3 @@ type BackendReceiver interface {
 	Split(*Split)
 	Copy(*Copy)
 }
-
-// UnknownPID represents the processes that had a CPU while a woken thread waited for it, if the
-// switches between them were not reported.
-const UnknownPID = -1
-
-// SiblingPID represents other threads of the target itself.
-const SiblingPID = -2

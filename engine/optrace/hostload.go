@@ -6,7 +6,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// HostLoad is which processes had the target's CPUs during a trace, from the kernel's counters
+// HostLoad is who had the target's CPUs during a trace, from the kernel's counters
 // per CPU and process, in steps of 10 ms. It covers the whole time, between graphs too, and
 // does not resolve single moments.
 type HostLoad struct {
@@ -20,9 +20,6 @@ type HostLoad struct {
 	Kernel  time.Duration `json:"kernel_ns"`
 	Others  time.Duration `json:"others_ns"`
 	Idle    time.Duration `json:"idle_ns"`
-	// Processes are the largest processes of Others that may use one of these CPUs, largest
-	// first.
-	Processes []ProcessLoad `json:"processes"`
 	// CPULimit is the lowest CPU limit of the target's control group and its ancestors, in
 	// CPUs, absent if there is none. Throttled is how long it stopped the target, in seconds,
 	// and ThrottledPeriods in which share of its periods; absent if that cannot be read.
@@ -31,20 +28,9 @@ type HostLoad struct {
 	ThrottledPeriods stat.Opt `json:"throttled_periods_ratio"`
 }
 
-// ProcessLoad is the CPU time of a process during a trace.
-type ProcessLoad struct {
-	PID  int           `json:"pid"`
-	Name string        `json:"name"`
-	Time time.Duration `json:"cpu_ns"`
-}
-
 // Preempted describes the target while threads of it could have run and had no CPU.
 type Preempted struct {
 	Time OptTime `json:"time_ns"` // added up over threads, absent if scheduling was not traced
-	// OwnCPUs is how many CPUs the target's threads had meanwhile, Threads how many of its
-	// threads were ready without a CPU: means over Time, absent if no thread was preempted.
-	OwnCPUs stat.Opt `json:"own_cpus"`
-	Threads stat.Opt `json:"threads"`
 }
 
 // CPUsOf returns how many CPUs a time corresponds to, over the elapsed time; 0 for a nil

@@ -15,7 +15,6 @@ var kindNames = [kinds]string{
 	SyscallBegin: "syscall", SyscallEnd: "syscall_end", PageFault: "fault",
 	BlockIOBegin: "io", BlockIOEnd: "io_end", CountersRead: "counters",
 	Lost: "lost", TargetExec: "exec", TargetExit: "exit", DetailChanged: "detail",
-	CPUTaken: "taken",
 }
 
 var kindsByWord = func() map[string]Kind {

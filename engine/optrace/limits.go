@@ -33,14 +33,6 @@ const (
 	// maxWakeUps is the number of wake-ups per compute thread and graph that are kept for the
 	// distribution.
 	maxWakeUps = 64
-	// maxCPUs is the number of CPUs that are known at once: more than a machine has.
-	maxCPUs = 8192
-	// maxTakings is the number of time slices of a CPU that are kept, for the absence of one
-	// thread: a wait of a second has 333 slices of 3 ms.
-	maxTakings = 512
-	// maxTakers is the number of other processes that are distinguished per compute thread and
-	// graph.
-	maxTakers = 256
 	// maxUneven is the number of graphs of a DAG that are dropped because their compute threads
 	// differ, if they differ from the first graph on.
 	maxUneven = 3

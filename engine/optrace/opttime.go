@@ -17,9 +17,8 @@ type OptTime struct {
 // SomeTime returns a recorded time.
 func SomeTime(d time.Duration) OptTime { return OptTime{D: d, OK: true} }
 
-// RecordedTime returns a sum of times that only some detail records. It is absent if the detail
-// was not recorded and the sum is 0: a positive sum was recorded, even if the detail is off by
-// now.
+// RecordedTime returns a sum of times that only some detail records, absent if it was not
+// recorded and nothing of it was seen.
 func RecordedTime(recorded bool, sum time.Duration) OptTime {
 	if !recorded && sum == 0 {
 		return OptTime{}

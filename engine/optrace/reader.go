@@ -189,7 +189,7 @@ func (rr *Reader) applyState(end *recordingEnd) error {
 		r.Target = *end.Target
 	}
 	r.End, r.Detail, r.Dropped, r.LeftOut = end.End, end.Detail, end.Dropped, end.LeftOut
-	r.Peak, r.Gaps, r.Observer, r.Processes, r.HostLoad = end.Roof, end.Gaps, end.Observer, end.Processes, end.HostLoad
+	r.Peak, r.Gaps, r.Observer, r.HostLoad = end.Roof, end.Gaps, end.Observer, end.HostLoad
 	return nil
 }
 

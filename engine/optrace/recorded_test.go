@@ -31,8 +31,8 @@ func recorded(s scene) *optrace.Recording {
 		Tables: m.tables, Events: m.events, Begin: 1, End: 99,
 		Origin: time.Date(2026, 5, 4, 3, 2, 1, 123456789, time.UTC), Detail: optrace.LevelSched,
 		Dropped: 3, LeftOut: 4, Peak: optrace.Peak{BytesPerSecond: 1.5e10, FlopsPerSecond: 0.1, Threads: 2, From: "measured"},
-		Gaps: []optrace.Gap{{What: "a", Why: "b", Next: "c"}}, Observer: optrace.Observer{HitsPerToken: 73, CostPerHit: 400, Expected: 0.02, Windows: 7}, Processes: map[int32]string{7: "stress"}, Reader: 8,
-		HostLoad: &optrace.HostLoad{Elapsed: 98, CPUs: 2, Others: 40, Processes: []optrace.ProcessLoad{{PID: 7, Name: "stress", Time: 40}}, Throttled: stat.Some(0)},
+		Gaps: []optrace.Gap{{What: "a", Why: "b", Next: "c"}}, Observer: optrace.Observer{HitsPerToken: 73, CostPerHit: 400, Expected: 0.02, Windows: 7}, Reader: 8,
+		HostLoad: &optrace.HostLoad{Elapsed: 98, CPUs: 2, Others: 40, Throttled: stat.Some(0)},
 	}
 }
 
@@ -70,12 +70,12 @@ func TestRecordingRoundTrip(t *testing.T) {
 }
 
 func TestEveryKindHasItsWord(t *testing.T) {
-	for k := optrace.KindNone + 1; k <= optrace.CPUTaken; k++ {
+	for k := optrace.KindNone + 1; k <= optrace.DetailChanged; k++ {
 		if got, ok := optrace.ParseKind(k.Word()); !ok || got != k {
 			t.Errorf("kind %d: its word is %q", k, k.Word())
 		}
 	}
-	if got := (optrace.CPUTaken + 4).String(); !strings.HasPrefix(got, "kind ") {
+	if got := (optrace.DetailChanged + 4).String(); !strings.HasPrefix(got, "kind ") {
 		t.Errorf("an unknown kind is %q", got)
 	}
 }
@@ -87,7 +87,7 @@ func TestReadRecordingThatWasCutShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := &optrace.Recording{Target: optrace.Target{Verified: true}, End: 9, Detail: optrace.LevelTensor, Dropped: 7, Gaps: []optrace.Gap{{What: "a thing"}}, Observer: optrace.Observer{Expected: 0.01}, Processes: map[int32]string{5: "other"}}
+	known := &optrace.Recording{Target: optrace.Target{Verified: true}, End: 9, Detail: optrace.LevelTensor, Dropped: 7, Gaps: []optrace.Gap{{What: "a thing"}}, Observer: optrace.Observer{Expected: 0.01}}
 	for _, write := range []func() error{
 		func() error { return rw.Events([]optrace.Event{{Kind: optrace.Lost, At: 5, N: 1}}) },
 		func() error { return rw.SoFar(known) },
@@ -114,7 +114,7 @@ func TestReadRecordingThatWasCutShort(t *testing.T) {
 			if len(r.Events) != c.events || r.End != c.end || r.Dropped != c.dropped || r.Detail != optrace.LevelTensor || r.Reader != 77 || !strings.Contains(gap.Why, "cut short") {
 				t.Errorf("cut after line %d: %+v", c.lines, r)
 			}
-			if c.dropped > 0 && (len(r.Gaps) != 2 || r.Processes[5] != "other" || !r.Target.Verified || r.Observer.Expected != 0.01) {
+			if c.dropped > 0 && (len(r.Gaps) != 2 || !r.Target.Verified || r.Observer.Expected != 0.01) {
 				t.Errorf("cut after line %d: what was known is not: %+v", c.lines, r)
 			}
 		}

@@ -68,12 +68,9 @@ type Recording struct {
 	Peak     Peak
 	Gaps     []Gap
 	Observer Observer
-	// Processes are the names, by PID, of processes that had the CPU between the target's
-	// threads.
-	Processes map[int32]string
 	// Reader is the PID of the recording process, as events have it; 0 if unknown.
 	Reader int
-	// HostLoad is which processes had the CPUs meanwhile, nil if it was not read.
+	// HostLoad is who had the CPUs meanwhile, nil if it was not read.
 	HostLoad *HostLoad
 }
 
@@ -153,7 +150,8 @@ type Observer struct {
 	MeasuredHigh float64 `json:"measured_high"`
 	Windows      int     `json:"windows"`
 	// Reader is the share of the time of graphs for which rooftop itself had the CPU of a
-	// thread that could have run, like [OtherRow.Share], and ReaderTime how long; absent and 0
+	// thread that could have run, by the thread that lost most in each graph, and ReaderTime how
+	// long, added up over threads; absent and 0
 	// if scheduling was not traced, or rooftop's PID is unknown.
 	Reader     stat.Opt      `json:"reader_ratio"`
 	ReaderTime time.Duration `json:"reader_ns"`

@@ -102,7 +102,7 @@ var hostileKinds = func() []optrace.Kind {
 		optrace.SyscallBegin: 3, optrace.SyscallEnd: 3, optrace.CountersRead: 30, optrace.GraphBegin: 3, optrace.GraphEnd: 2, optrace.BlockIOBegin: 2, optrace.BlockIOEnd: 2,
 	}
 	var list []optrace.Kind
-	for k := range optrace.CPUTaken + 2 {
+	for k := range optrace.DetailChanged + 2 {
 		for range max(often[k], 1) {
 			list = append(list, k)
 		}

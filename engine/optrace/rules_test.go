@@ -320,37 +320,12 @@ func TestWorkerThatIsWoken(t *testing.T) {
 		optrace.Event{Kind: optrace.SwitchIn, TID: 2, At: 300, N: 77},
 	))
 	l := got.graphs[0].Threads[1]
-	want := optrace.Thread{TID: 2, Spans: l.Spans, Busy: 20, Off: 120, Preempted: 50, Waking: 60, WakeUps: []time.Duration{60}, Switches: 1, Ran: 50, Queued: 50}
+	want := optrace.Thread{TID: 2, Spans: l.Spans, Busy: 20, Off: 120, Preempted: 50, Waking: 60, WakeUps: []time.Duration{60}, Switches: 1}
 	if !reflect.DeepEqual(l, want) {
 		t.Errorf("lane\n got %+v\nwant %+v", l, want)
 	}
 	if s := l.Spans[0]; s.Off != 50 || s.Preempted != 50 || s.End != 200 {
 		t.Errorf("its span %+v", s)
-	}
-}
-
-// A thread loses its CPU to another thread of its process, which then loses it to another
-// process: the time is charged to each of them separately, whichever thread returns first.
-func TestThiefBetweenOwnThreads(t *testing.T) {
-	const own, thief = 100, 77
-	got, _ := assembled(&optrace.Tables{}, at(
-		optrace.Event{Kind: optrace.GraphBegin, TID: 1, PID: own, Addr: 0xa, At: 10},
-		optrace.Event{Kind: optrace.OpBegin, TID: 1, PID: own, Threads: 1, Addr: 1, At: 20},
-		optrace.Event{Kind: optrace.SwitchOut, TID: 1, PID: own, CPU: 3, At: 30, N: int64(optrace.OffPreempted), Addr: own},
-		optrace.Event{Kind: optrace.SwitchIn, TID: 2, PID: own, CPU: 3, At: 30, N: own},
-		optrace.Event{Kind: optrace.SwitchOut, TID: 2, PID: own, CPU: 3, At: 40, N: int64(optrace.OffPreempted), Addr: thief},
-		optrace.Event{Kind: optrace.SwitchIn, TID: 2, PID: own, CPU: 3, At: 90, N: thief},
-		optrace.Event{Kind: optrace.SwitchOut, TID: 2, PID: own, CPU: 3, At: 100, N: int64(optrace.OffBlocked)},
-		optrace.Event{Kind: optrace.SwitchIn, TID: 1, PID: own, CPU: 3, At: 100, N: own},
-		optrace.Event{Kind: optrace.GraphEnd, TID: 1, PID: own, At: 200},
-	))
-	l := got.graphs[0].Threads[0]
-	if want := map[int32]time.Duration{thief: 50, optrace.SiblingPID: 20}; !reflect.DeepEqual(l.TakenBy, want) || l.Preempted != 70 {
-		t.Errorf("%v of %v off the CPU was taken, want %v of 70ns", l.TakenBy, l.Preempted, want)
-	}
-	// The other thread had the CPU for 20 of the 70, and waited with this one for 50.
-	if l.Ran != 20 || l.Queued != 120 {
-		t.Errorf("meanwhile the target ran for %v and waited for %v, want 20ns and 120ns", l.Ran, l.Queued)
 	}
 }
 
@@ -535,9 +510,7 @@ func TestCutCalls(t *testing.T) {
 		"no graph of it came":            {slices.Concat([]optrace.Event{detail(optrace.LevelSched)}, whole, []optrace.Event{begins, ends}), 1, 1},
 		"begun before a pause":           {slices.Concat([]optrace.Event{detail(optrace.LevelSched)}, whole, []optrace.Event{begins, detail(optrace.LevelSched), ends}), 1, 0},
 		"it reports its tokens":          {slices.Concat([]optrace.Event{detail(optrace.LevelSched)}, whole, []optrace.Event{told, ends}), 2, 0},
-		"graphs are not recorded":        {slices.Concat([]optrace.Event{detail(optrace.LevelGraph)}, whole, []optrace.Event{detail(optrace.LevelToken), begins, ends}), 2, 0},
 		"none computes a graph":          {[]optrace.Event{detail(optrace.LevelSched), begins, ends, begins, ends}, 2, 0},
-		"unknown what is recorded":       {slices.Concat(whole, []optrace.Event{begins, ends}), 1, 1},
 		"the trace ends before it does":  {slices.Concat(whole, []optrace.Event{begins}), 1, 0},
 		"the return of its graph is cut": {slices.Concat(whole, []optrace.Event{begins, begin(1, 0xa), detail(optrace.LevelSched), end(1), ends}), 1, 0},
 	} {

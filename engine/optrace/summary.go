@@ -2,7 +2,6 @@ package optrace
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -27,9 +26,8 @@ type Summary struct {
 	Context   []ContextRow  `json:"context"`   // attention by KV length, ascending
 	Types     []TypeRow     `json:"types"`     // by type of the weights
 	Critical  []CriticalRow `json:"critical"`  // the critical path of decode graphs, largest part first
-	Others    []OtherRow    `json:"others"`    // processes that preempted compute threads, largest first
 	Preempted Preempted     `json:"preempted"` // the target itself while threads had no CPU
-	HostLoad  *HostLoad     `json:"host_load"` // which processes had the CPUs over the whole trace, nil if unknown
+	HostLoad  *HostLoad     `json:"host_load"` // who had the CPUs over the whole trace, nil if unknown
 	Backends  []BackendRow  `json:"backends"`
 	Copies    []CopyRow     `json:"copies"`
 	Graphs    []GraphShape  `json:"graphs"` // distinct DAGs
@@ -41,13 +39,10 @@ type Summary struct {
 // Coverage is how much of the target's work is in the figures.
 type Coverage struct {
 	Seconds float64 `json:"seconds"` // of the recording
-	// Detail is the level of most decode graphs; Levels are all levels at which graphs were
-	// recorded, that one first.
-	Detail  string     `json:"detail"`
-	Levels  []LevelRow `json:"levels"`
-	Events  int64      `json:"events"`
-	Dropped int64      `json:"dropped"`  // events that were lost
-	LeftOut int64      `json:"left_out"` // events in the figures that are not kept for exports
+	Detail  string  `json:"detail"`  // what was recorded
+	Events  int64   `json:"events"`
+	Dropped int64   `json:"dropped"`  // events that were lost
+	LeftOut int64   `json:"left_out"` // events in the figures that are not kept for exports
 	// KeptFrom and KeptTo are the seconds since the start of the trace that exports include,
 	// absent if they include all of it, or if that is unknown.
 	KeptFrom stat.Opt `json:"kept_from_s"`
@@ -61,15 +56,6 @@ type Coverage struct {
 	GraphOf stat.Opt `json:"graphs_of_call_ratio"`
 	// OpsPerToken is the number of operators of one decode graph that thread 0 computes.
 	OpsPerToken stat.Opt `json:"operators_per_decode_graph"`
-}
-
-// LevelRow is what was recorded at one level of detail.
-type LevelRow struct {
-	Detail string `json:"detail"`
-	Graphs int    `json:"graphs"`
-	Decode int    `json:"decode_graphs"` // of Graphs
-	// Time is the time of these graphs only.
-	Time time.Duration `json:"graph_ns"`
 }
 
 // SawGraphs reports whether graphs were traced, at least for a part of the time.
@@ -159,12 +145,8 @@ type OperatorRow struct {
 	Each  stat.Distribution `json:"each"`
 	// Sync is the time in which threads waited, Off that off the CPU: means over threads;
 	// absent if barriers, or scheduling, were not traced.
-	Sync OptTime `json:"sync_ns"`
-	Off  OptTime `json:"off_cpu_ns"`
-	// Synced and Offed are how many of Count have Sync and Off: fewer if the detail was changed
-	// meanwhile; 0 in what was read from a document.
-	Synced    int64    `json:"-"`
-	Offed     int64    `json:"-"`
+	Sync      OptTime  `json:"sync_ns"`
+	Off       OptTime  `json:"off_cpu_ns"`
 	Bytes     stat.Opt `json:"bytes"`
 	Flops     stat.Opt `json:"flops"`
 	Estimated bool     `json:"estimated"` // Bytes and Flops do not follow from shapes alone
@@ -194,8 +176,7 @@ type LayerRow struct {
 	// Make is equal for layers that can be compared: the same operators on the same types, in
 	// the same number of graphs.
 	Make string `json:"-"`
-	// Graphs counts the graphs in which the layer's operators were recorded: fewer than those
-	// of the phase if the detail was changed meanwhile; 0 in what was read from a document.
+	// Graphs counts the graphs with the layer; 0 in what was read from a document.
 	Graphs int `json:"-"`
 }
 
@@ -204,22 +185,16 @@ type ThreadRow struct {
 	Thread    int `json:"thread"`
 	ThreadIDs int `json:"thread_ids,omitzero"` // number of distinct thread ids, 0 if unknown
 	// Busy, Sync and Off divide the time of the thread: it computes, it waits for others on its
-	// CPU, it is off its CPU, in a barrier or not. The remainder is time without an operator.
-	// All three are of the same graphs, those with the most detail. A part that these graphs
-	// did not record is absent and included in Busy; time off the CPU in a barrier is included
-	// in Sync then.
+	// CPU, it is off its CPU, in a barrier or not. The remainder is time without an operator. A
+	// part that was not recorded is absent and included in Busy; time off the CPU in a barrier is
+	// included in Sync then.
 	Busy stat.Opt `json:"busy_ratio"`
 	Sync stat.Opt `json:"sync_ratio"`
 	Off  stat.Opt `json:"off_cpu_ratio"`
-	// Barriers is the time in barriers, on the CPU or off it, of all graphs whose barriers were
-	// traced. Preempted is the time ready without a CPU, a part of Off; if Off is absent, of
-	// all graphs whose scheduling was traced.
-	Barriers  stat.Opt `json:"barriers_ratio"`
-	Preempted stat.Opt `json:"preempted_ratio"`
-	// LostCPU is Preempted over all graphs whose scheduling was traced. Graphs is the number of
-	// graphs that Busy, Sync and Off are of. Both are absent in what was read from a document.
-	LostCPU     stat.Opt          `json:"-"`
-	Graphs      int               `json:"-"`
+	// Barriers is the time in barriers, on the CPU or off it. Preempted is the time ready without a
+	// CPU, a part of Off.
+	Barriers    stat.Opt          `json:"barriers_ratio"`
+	Preempted   stat.Opt          `json:"preempted_ratio"`
 	WakeUp      stat.Distribution `json:"wake_up"` // from ready to running
 	Switches    stat.Opt          `json:"switches"`
 	Syscalls    stat.Opt          `json:"syscalls"`
@@ -298,16 +273,6 @@ type CriticalRow struct {
 	Thread int           `json:"thread"` // the thread that was most often on the path, or [NoThread]
 	Time   time.Duration `json:"time_ns"`
 	Share  stat.Opt      `json:"share_ratio"`
-}
-
-// OtherRow is another process that ran while the target could have.
-type OtherRow struct {
-	PID   int           `json:"pid,omitzero"` // 0 for several
-	Name  string        `json:"name"`         // "" unknown
-	Time  time.Duration `json:"time_ns"`
-	Share stat.Opt      `json:"share_ratio"` // of the time of graphs, by the thread that lost most in each
-	// OfThreads is Time as a share of the time of all threads.
-	OfThreads stat.Opt `json:"of_threads_ratio"`
 }
 
 // BackendRow is one backend.
@@ -399,33 +364,6 @@ func (t *ThreadRow) InBarriers() stat.Opt {
 	}
 	return t.Sync
 }
-
-// Describe returns the name of the process, with its PID if it is one process.
-func (o *OtherRow) Describe() string {
-	name := o.Name
-	if name == "" {
-		name = "a process"
-	}
-	if o.PID <= 0 || name == HiddenName {
-		return name
-	}
-	return fmt.Sprintf("%s (PID %d)", name, o.PID)
-}
-
-// OwnName is the name of the tracing process in [Recording.Processes]. It is longer than the
-// kernel allows for the name of a process (TASK_COMM_LEN), so it is unique.
-const OwnName = "rooftop (this trace)"
-
-// UnknownName is the name in [Summary.Others] of unknown processes that had a CPU for which a
-// woken thread waited. It is longer than the kernel allows for the name of a process.
-const UnknownName = "not known (after a wake-up)"
-
-// SiblingName is the name in [Summary.Others] of other threads of the target that had a CPU for
-// which a compute thread waited.
-const SiblingName = "other threads of the target"
-
-// HiddenName represents programs of which only the CPU time is known.
-const HiddenName = "programs that have ended, or are hidden"
 
 // SeenPeak describes the origin of a [PeakSeen].
 func (s *Summary) SeenPeak() string {

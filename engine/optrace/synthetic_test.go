@@ -288,10 +288,6 @@ func (m *maker) absent(lane *optrace.Thread, s *optrace.Span, at time.Duration, 
 		out.N, out.Addr, in.N = int64(optrace.OffPreempted), thiefPID, thiefPID
 		lane.Preempted += off
 		s.Preempted += off
-		if lane.TakenBy == nil {
-			lane.TakenBy = map[int32]time.Duration{}
-		}
-		lane.TakenBy[thiefPID] += off
 	} else {
 		woken := m.between(100, 900)
 		m.emit(optrace.Event{At: at + off - woken, Kind: optrace.WakeUp, TID: lane.TID})

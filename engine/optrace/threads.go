@@ -24,7 +24,6 @@ type thread struct {
 	backend uint32 // that backend
 
 	offCPU
-	use       cpuUsing
 	inSyscall bool
 	syscall   time.Duration // when it began
 
@@ -53,16 +52,14 @@ func (a *Assembler) thread(e *Event) *thread {
 			a.lost = stat.AddSaturating(a.lost, 1)
 			return nil
 		}
-		th = &thread{tid: e.TID, pid: e.PID, epoch: a.cpus.epoch}
+		th = &thread{tid: e.TID, pid: e.PID, epoch: a.epoch}
 		a.threads[e.TID] = th
 	case th.pid != e.PID: // the TID was reused
 		a.dropThread(th)
-		a.cpus.setUse(th, useUnknown, a.now)
-		*th = thread{tid: e.TID, pid: e.PID, epoch: a.cpus.epoch}
-	case th.epoch != a.cpus.epoch:
-		th.epoch = a.cpus.epoch
+		*th = thread{tid: e.TID, pid: e.PID, epoch: a.epoch}
+	case th.epoch != a.epoch:
+		th.epoch = a.epoch
 		th.call, th.away, th.inSyscall, th.read = nil, false, false, 0
-		th.use = useUnknown
 		th.lastAway = absence{}
 	}
 	th.seen = a.now
@@ -108,7 +105,6 @@ func (a *Assembler) sweep() bool {
 func (a *Assembler) forgetThreads(keep func(*thread) bool) {
 	for tid, th := range a.threads {
 		if th.graph == nil && th.work == nil && !keep(th) {
-			a.cpus.setUse(th, useUnknown, a.now)
 			delete(a.threads, tid)
 		}
 	}

@@ -58,8 +58,8 @@ type Spread struct {
 	OK              bool
 }
 
-// scaled returns the spread with each value multiplied by f.
-func (s Spread) scaled(f float64) Spread {
+// Scaled returns the spread with each value multiplied by f.
+func (s Spread) Scaled(f float64) Spread {
 	s.Min, s.Mean, s.Max = f*s.Min, f*s.Mean, f*s.Max
 	return s
 }
@@ -96,12 +96,32 @@ func (v *View) Busy() Spread { return v.Spread(func(t *ThreadRow) stat.Opt { ret
 
 // PreemptedSpread returns the share of time for which threads were ready without a CPU.
 func (v *View) PreemptedSpread() Spread {
-	return v.Spread(func(t *ThreadRow) stat.Opt {
-		if t.LostCPU.OK {
-			return t.LostCPU
-		}
-		return t.Preempted
-	})
+	return v.Spread(func(t *ThreadRow) stat.Opt { return t.Preempted })
+}
+
+// PreemptedLimit is the share of the time of graphs for which a thread is ready without a CPU
+// from which that is a finding. The kernel's own threads and timers take well under 1 %.
+const PreemptedLimit = 0.03
+
+// MaxPreempted returns the share of the time of graphs for which the thread that lost most was
+// ready without a CPU, absent if it is below [PreemptedLimit] or was not traced.
+func MaxPreempted(s *Summary) stat.Opt {
+	p := NewView(s).PreemptedSpread()
+	if !p.OK || p.Max < PreemptedLimit {
+		return stat.None
+	}
+	return stat.Some(p.Max)
+}
+
+// LostByAll returns the most that the threads can lose by what some of them lose: the sum over
+// threads, if all wait for each that is off its CPU, but no more than the time that they do not
+// compute.
+func (v *View) LostByAll(off Spread) float64 {
+	most := off.Mean * float64(max(v.ThreadCount, 1))
+	if busy := v.Busy(); busy.OK {
+		most = min(most, 1-busy.Mean)
+	}
+	return max(most, off.Max)
 }
 
 // PeakPoint returns the machine's peak with n threads, false if it is unknown.

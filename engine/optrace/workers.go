@@ -210,7 +210,6 @@ func (w *worker) trim(begin time.Duration) {
 	case -1:
 		first = len(w.Spans)
 	}
-	before := w.Thread
 	w.Thread = Thread{TID: w.TID, Spans: slices.Delete(w.Spans, 0, first)}
 	for i := range w.Spans {
 		s := &w.Spans[i]
@@ -222,8 +221,6 @@ func (w *worker) trim(begin time.Duration) {
 			w.Busy += max(s.End-s.Begin-(s.Off-s.OffWaiting), 0)
 		}
 	}
-	kept := cpuTimes{ran: before.Ran, queued: before.Queued}.part(w.Preempted, before.Preempted)
-	w.Ran, w.Queued = kept.ran, kept.queued
 }
 
 // expire drops loose compute threads whose last operator began in no open graph.

@@ -163,7 +163,7 @@ func (rw *Writer) Close(end *Recording) error {
 func (rw *Writer) endOf(r *Recording) *recordingEnd {
 	return &recordingEnd{
 		Target: &r.Target, End: r.End, Detail: r.Detail, Events: rw.events, Dropped: r.Dropped, LeftOut: r.LeftOut,
-		Roof: r.Peak, Gaps: r.Gaps, Observer: r.Observer, Processes: r.Processes, HostLoad: r.HostLoad,
+		Roof: r.Peak, Gaps: r.Gaps, Observer: r.Observer, HostLoad: r.HostLoad,
 	}
 }
 

@@ -30,7 +30,6 @@ func TestTraceJSONSaysNullOfWhatWasNotMeasured(t *testing.T) {
 		Tokens:   []optrace.TokenRow{{Phase: "decode"}},
 		Experts:  &optrace.Experts{},
 		Critical: []optrace.CriticalRow{{Name: "synchronisation", Thread: -1}, {Name: "ADD"}},
-		Others:   []optrace.OtherRow{{Name: "others"}},
 		Backends: []optrace.BackendRow{{Name: "CUDA0"}},
 		Peak:     optrace.Peak{From: "measured"},
 		Target:   optrace.Target{Sites: []optrace.Site{{Symbol: "f"}}},
@@ -55,7 +54,7 @@ func TestTraceJSONSaysNullOfWhatWasNotMeasured(t *testing.T) {
 		"phases.0.calls", "phases.0.tokens", "phases.0.call", "phases.0.between", "phases.0.first_token",
 		"kinds.0.each", "kinds.0.sync_ns", "kinds.0.off_cpu_ns", "threads.0.thread_ids", "threads.0.wake_up",
 		"tokens.0.tokens", "tokens.0.graph_ns", "tokens.0.off_cpu_ns", "tokens.0.context",
-		"experts.experts", "experts.used", "critical.0.thread", "others.0.pid", "backends.0.time_ns",
+		"experts.experts", "experts.used", "critical.0.thread", "backends.0.time_ns",
 	} {
 		if v := at(path); v != nil {
 			t.Errorf("%s is %v, want null", path, v)

@@ -247,7 +247,7 @@ func (t *tracing) operators(w *calibration, graph *optrace.Graph) int {
 		return graph.Nodes
 	}
 	n := optrace.ExecutedNodes(tables, dag)
-	if slices.ContainsFunc(t.source.Target().Sites, func(s optrace.Site) bool { return strings.HasSuffix(s.Symbol, "_rms_norm_mul_fused") }) {
+	if slices.ContainsFunc(t.source.Target().Sites, func(s optrace.Site) bool { return strings.HasSuffix(s.Symbol, optrace.FusedSuffix) }) {
 		n -= optrace.FusedNodes(tables, dag)
 	}
 	return n

@@ -15,7 +15,7 @@ const (
 	loadFirst = time.Second
 )
 
-// loadMeter measures which processes used the CPUs since it was created.
+// loadMeter measures the use of the CPUs since it was created.
 type loadMeter interface {
 	Load() *optrace.HostLoad
 }
@@ -34,7 +34,7 @@ func newLoadMeter(pid int) (loadMeter, error) {
 type others struct {
 	meter  loadMeter
 	newest *optrace.HostLoad
-	read   time.Time
+	next   time.Time // when to read it again
 }
 
 // begin starts to measure other programs. If that is impossible, findings say that they are
@@ -43,34 +43,20 @@ func (t *others) begin(o *Options, pid int) {
 	if o.load == nil || pid == 0 {
 		return
 	}
-	meter, err := o.load(pid)
-	if err != nil {
-		return
+	if meter, err := o.load(pid); err == nil {
+		*t = others{meter: meter, next: time.Now().Add(loadFirst)}
 	}
-	t.meter, t.newest, t.read = meter, nil, time.Now()
 }
 
-// sample returns which processes used the CPUs so far, updated if it is too old.
-func (t *others) sample() *optrace.HostLoad {
-	due := loadEvery
-	if t.newest == nil {
-		due = loadFirst
-	}
-	if t.meter != nil && time.Since(t.read) >= due {
-		t.sampleNow()
-	}
-	return t.newest
-}
-
-// sampleNow returns which processes used the CPUs until now. If they can no longer be read, it
-// returns the previous data.
-func (t *others) sampleNow() *optrace.HostLoad {
-	if t.meter == nil {
-		return nil
+// sample returns the use of the CPUs so far, updated if it is too old or the trace is over. If it
+// can no longer be read, it returns the previous data.
+func (t *others) sample(over bool) *optrace.HostLoad {
+	if t.meter == nil || !over && time.Now().Before(t.next) {
+		return t.newest
 	}
 	if now := t.meter.Load(); now != nil {
 		t.newest = now
 	}
-	t.read = time.Now()
+	t.next = time.Now().Add(loadEvery)
 	return t.newest
 }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/cmd/internal/cli"
 	"github.com/rooftop-dev/rooftop/collect/ggml"
-	"github.com/rooftop-dev/rooftop/collect/proc"
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
 	"github.com/rooftop-dev/rooftop/engine/optrace/advice"
@@ -25,14 +22,15 @@ type collector struct {
 	most      int // maximum number of events to store
 	recording *optrace.Recording
 	count     int64
-	threads   int              // the most that computed a graph
-	names     map[int32]string // of other processes
-	save      *saving          // nil if nothing is saved during the recording
+	threads   int     // the most that computed a graph
+	save      *saving // nil if nothing is saved during the recording
 }
 
 func newCollector(tables *optrace.Tables, most int) *collector {
 	tally := tally.New(tables)
-	return &collector{assembler: optrace.New(tables, tally), tally: tally, most: most, names: map[int32]string{}, recording: &optrace.Recording{Tables: tables, Reader: ggml.OwnPID()}}
+	k := &collector{assembler: optrace.New(tables, tally), tally: tally, most: most, recording: &optrace.Recording{Tables: tables, Reader: ggml.OwnPID()}}
+	k.assembler.Tracer = k.recording.Reader
+	return k
 }
 
 // addEvents adds events, from the first one with the requested detail on.
@@ -56,14 +54,6 @@ func (k *collector) addEvents(events []optrace.Event) {
 		} else if k.most > 0 {
 			r.LeftOut++
 		}
-		switch e.Kind {
-		case optrace.SwitchIn:
-			k.learnName(int32(e.N))
-		case optrace.SwitchOut:
-			k.learnName(int32(e.Addr))
-		case optrace.CPUTaken:
-			k.learnName(int32(e.N))
-		}
 	}
 	if k.save != nil {
 		k.save.addEvents(r, events)
@@ -77,7 +67,7 @@ func (k *collector) summary(r *optrace.Recording, span, from, to time.Duration) 
 	return k.tally.Summary(tally.Settings{
 		Target: r.Target, Peak: r.Peak, Observer: r.Observer, Gaps: r.Gaps, Begin: k.recording.Begin, Span: span, Detail: r.Detail,
 		Events: k.count, Dropped: r.Dropped, LeftOut: r.LeftOut, KeptFrom: from, KeptTo: to, Partial: partial, Cut: k.assembler.Cut(),
-		Processes: k.names, Reader: k.recording.Reader, HostLoad: r.HostLoad,
+		Reader: k.recording.Reader, HostLoad: r.HostLoad,
 	})
 }
 
@@ -106,11 +96,11 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 	err := t.drain(timed, func(events []optrace.Event) {
 		k.addEvents(events)
 		if t.save != nil {
-			t.save.flush(len(k.names), func() *optrace.Recording { return t.soFar(k) })
+			t.save.flush(func() *optrace.Recording { return t.soFar(k) })
 		}
 		if passed := time.Since(began); passed-shown > time.Second/4 {
 			shown = passed
-			t.others.sample()
+			t.others.sample(false)
 			t.show.Show(fmt.Sprintf("tracing %2.0f/%.0f s  %d events", passed.Seconds(), t.o.duration.Seconds(), k.count))
 		}
 	}, func() bool { return false })
@@ -131,7 +121,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 // stopRecording ends a recording, and records why it is shorter than intended.
 func (t *tracing) stopRecording(ctx context.Context, k *collector, took time.Duration) {
 	r := k.recording
-	t.others.sampleNow()
+	t.others.sample(true)
 	if r.End = max(r.End, r.Begin+took); k.count == 0 {
 		r.End = took
 	}
@@ -161,11 +151,11 @@ func (t *tracing) failed(err error) error {
 func (t *tracing) soFar(k *collector) *optrace.Recording {
 	r := *k.recording
 	r.Target = t.source.Target()
-	r.Dropped, r.Gaps, r.Observer, r.Processes = t.source.Dropped(), slices.Concat(t.source.Gaps(), t.notes), t.observer, k.names
+	r.Dropped, r.Gaps, r.Observer = t.source.Dropped(), slices.Concat(t.source.Gaps(), t.notes), t.observer
 	if t.save != nil {
 		r.LeftOut = t.save.left
 	}
-	r.HostLoad = t.others.sample()
+	r.HostLoad = t.others.sample(false)
 	return &r
 }
 
@@ -176,32 +166,4 @@ func endedGap(end string, after, of time.Duration) optrace.Gap {
 		return optrace.Gap{What: "what came later", Why: fmt.Sprintf("after %s of the trace %s", figure.Duration(after), end)}
 	}
 	return optrace.Gap{What: "the rest of the " + figure.Duration(of), Why: fmt.Sprintf("after %s of the trace, which was to take %s, %s", figure.Duration(after), figure.Duration(of), end)}
-}
-
-// maxNames limits the processes whose names are read.
-const maxNames = 4096
-
-// learnName reads the name of a process that uses a CPU of the target, while it runs. If PIDs
-// differ between here and the events, that would be the name of another process.
-func (k *collector) learnName(pid int32) {
-	reader := k.recording.Reader
-	if _, known := k.names[pid]; known || pid <= 0 || reader <= 0 || len(k.names) >= maxNames {
-		return
-	}
-	if int(pid) == reader {
-		k.names[pid] = optrace.OwnName // whatever the name of its file
-		return
-	}
-	k.names[pid] = nameOf("/proc/" + strconv.Itoa(int(pid)) + "/stat")
-}
-
-// nameOf returns the name of a process from its stat file, in brackets for a kernel thread, "" if
-// it has ended.
-func nameOf(stat string) string {
-	text, _ := os.ReadFile(stat)
-	name, kernel, _ := proc.NameOf(text)
-	if kernel {
-		return optrace.KernelName(name)
-	}
-	return name
 }

@@ -26,7 +26,7 @@ const (
 	// compression: 16 MB.
 	saveChunks = 256
 	// saveEvery is how much of a trace a kill may lose; knownEvery is the maximum age of the other
-	// data and the process names in that case.
+	// data in that case.
 	saveEvery  = time.Second
 	knownEvery = 5 * time.Second
 )
@@ -47,7 +47,6 @@ type saving struct {
 	left   int64     // events beyond the limit
 	err    error     // why writing stopped
 	known  time.Time // when the other data was written
-	names  int       // number of process names written
 }
 
 // newSaving returns the saving of a recording into a file of an owner, nil without a path. Errors
@@ -123,13 +122,13 @@ func (s *saving) addEvents(r *optrace.Recording, events []optrace.Event) {
 }
 
 // flush makes sure that the added data is written within saveEvery. It adds the other data if that
-// is too old or lacks process names: the name of a process that has ended cannot be read.
-func (s *saving) flush(names int, now func() *optrace.Recording) {
+// is too old.
+func (s *saving) flush(now func() *optrace.Recording) {
 	if s.writer == nil || s.err != nil {
 		return
 	}
-	if age := time.Since(s.known); age >= knownEvery || age >= saveEvery && names > s.names {
-		s.known, s.names = time.Now(), names
+	if time.Since(s.known) >= knownEvery {
+		s.known = time.Now()
 		s.err = s.writer.SoFar(now())
 	}
 	s.err = errors.Join(s.err, s.writer.Flush())

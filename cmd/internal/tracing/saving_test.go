@@ -142,42 +142,6 @@ func TestTracesThatRecordNothingBlockNoOther(t *testing.T) {
 	}
 }
 
-// A killed trace leaves the names of processes, which cannot be read after these have ended, and
-// its own PID.
-func TestNamesThatAKillLeaves(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "run"+Suffix)
-	synctest.Test(t, func(t *testing.T) {
-		s, err := newSaving(file, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := &optrace.Recording{Tables: &optrace.Tables{}, Begin: time.Hour, Detail: optrace.LevelSched, Reader: 77}
-		met := *r
-		met.Processes = map[int32]string{7: "stress"}
-		for _, step := range []struct {
-			after time.Duration
-			names int
-			want  string
-		}{{0, 1, ""}, {saveEvery, 1, "stress"}, {knownEvery - 1, 1, "stress"}} {
-			time.Sleep(step.after)
-			s.addEvents(r, []optrace.Event{{At: 2 * time.Hour, Kind: optrace.Lost, N: 1}})
-			s.flush(step.names, func() *optrace.Recording { return &met })
-			time.Sleep(saveEvery) // the goroutine writes what came
-			synctest.Wait()
-			killed, err := readRecording(s.file.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if killed.Processes[7] != step.want || killed.Reader != 77 {
-				t.Errorf("after %v of PID %d it knows %v, want %q", step.after, killed.Reader, killed.Processes, step.want)
-			}
-		}
-		if err := s.close(r); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // A trace without events does not replace a recording, and says so.
 func TestATraceOfNothingSparesARecording(t *testing.T) {
 	dir := t.TempDir()

@@ -697,23 +697,6 @@ func TestTraceOfANumber(t *testing.T) {
 	}
 }
 
-// TestOwnProcessHasItsName checks that rooftop is identified by its process, not by the name of its
-// file (that of a test is rooftop.test).
-func TestOwnProcessHasItsName(t *testing.T) {
-	k := newCollector(&optrace.Tables{}, 0)
-	k.recording.Reader = os.Getpid()
-	k.learnName(int32(os.Getpid()))
-	if got := k.names[int32(os.Getpid())]; got != optrace.OwnName {
-		t.Errorf("the process that traces is called %q", got)
-	}
-	// In a separate PID namespace the numbers belong to other processes.
-	k = newCollector(&optrace.Tables{}, 0)
-	k.recording.Reader = 0
-	if k.learnName(int32(os.Getpid())); len(k.names) > 0 {
-		t.Errorf("processes that are not known are called %v", k.names)
-	}
-}
-
 // living is a target that computes in the test's time, unless it rests.
 type living struct {
 	*decoder

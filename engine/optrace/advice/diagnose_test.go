@@ -52,7 +52,6 @@ func healthy() *optrace.Summary {
 	for range 40 {
 		s.Tokens = append(s.Tokens, optrace.TokenRow{Phase: "decode", Tokens: 1, Time: 22 * time.Millisecond, Graph: 21900 * time.Microsecond})
 	}
-	s.Others = []optrace.OtherRow{{PID: 7, Name: "kworker/0:1", Time: 10 * time.Millisecond, Share: some(0.001)}}
 	s.Context = []optrace.ContextRow{
 		{Length: 256, Graphs: 250, Attention: time.Millisecond, Graph: 22 * time.Millisecond, Share: some(0.045)},
 		{Length: 512, Graphs: 250, Attention: 1900 * time.Microsecond, Graph: 23 * time.Millisecond, Share: some(0.083)},
@@ -97,7 +96,8 @@ func stolen(s *optrace.Summary) {
 			t.Busy, t.Sync, t.Off, t.Preempted = stat.Some(0.62), stat.Some(0.01), stat.Some(0.37), stat.Some(0.36)
 		}
 	})
-	s.Others = []optrace.OtherRow{{PID: 4242, Name: "stress", Time: 7 * time.Second, Share: stat.Some(0.35)}}
+	s.Preempted.Time = optrace.SomeTime(8 * time.Second)
+	s.HostLoad = &optrace.HostLoad{Elapsed: 20 * time.Second, CPUs: 4, Others: 7 * time.Second, Kernel: 10 * time.Millisecond}
 }
 
 func oversubscribe(s *optrace.Summary) {
@@ -197,11 +197,11 @@ func TestFindings(t *testing.T) {
 			lanes(s, func(_ int, t *optrace.ThreadRow) { t.Preempted, t.Sync = stat.Some(0.02), stat.Some(0.06) })
 		}, nil},
 		{"rooftop's own reader", func(s *optrace.Summary) { stolen(s); byReader(s) }, []string{"observer-effect"}},
-		{"preempted by no other process: a limit of CPU time, or another context", func(s *optrace.Summary) { stolen(s); s.Others = nil }, []string{"oversubscribed"}},
-		{"put off, a little by others", func(s *optrace.Summary) { stolen(s); s.Others[0].Share = stat.Some(0.04) }, []string{"oversubscribed"}},
+		{"preempted by no other process: a limit of CPU time, or another context", func(s *optrace.Summary) { stolen(s); s.HostLoad.Others = 0 }, []string{"oversubscribed"}},
+		{"put off, a little by others", func(s *optrace.Summary) { stolen(s); s.HostLoad.Others = time.Second }, []string{"oversubscribed"}},
 		{"preempted for a tenth, by no known process", func(s *optrace.Summary) {
 			stolen(s)
-			s.Threads[2].Preempted, s.Others = stat.Some(0.1), nil
+			s.Threads[2].Preempted, s.HostLoad = stat.Some(0.1), nil
 		}, nil},
 
 		{"more threads than CPUs", oversubscribe, []string{"oversubscribed"}},
@@ -393,7 +393,8 @@ func FuzzDiagnose(f *testing.F) {
 				t.Preempted, t.MajorFaults = stat.Some(preempted), stat.Some(rate)
 			}
 		})
-		s.Others[0].Share, s.Context[1].Share, s.Types[0].Share = stat.Some(share), stat.Some(share), stat.Some(share)
+		s.Context[1].Share, s.Types[0].Share = stat.Some(share), stat.Some(share)
+		s.HostLoad = &optrace.HostLoad{CPUs: cpus, Others: time.Duration(count), Elapsed: time.Duration(rate), Throttled: stat.Some(slow)}
 		s.Layers[3].Slow, s.Layers[3].Share = stat.Some(slow), stat.Some(share)
 		s.Findings, s.Advice = Diagnose(s)
 		checkAdvice(t, s.Findings, &s.Advice)
@@ -410,10 +411,10 @@ func FuzzDiagnose(f *testing.F) {
 	})
 }
 
-// byReader attributes the time of the first other process to the reader of the trace.
+// byReader attributes the lost time to the reader of the trace.
 func byReader(s *optrace.Summary) {
-	s.Observer.Reader, s.Observer.ReaderTime = s.Others[0].Share, s.Others[0].Time
-	s.Others = s.Others[1:]
+	s.Observer.Reader, s.Observer.ReaderTime = stat.Some(0.35), s.Preempted.Time.D
+	s.HostLoad.Others = 0
 }
 
 // spaced joins sentences, with plain spaces in their figures.

@@ -19,6 +19,6 @@ func Analyze(r *optrace.Recording) *optrace.Summary {
 	return t.Summary(Settings{
 		Target: r.Target, Peak: r.Peak, Observer: r.Observer, Gaps: r.Gaps, Begin: r.Begin, Span: stat.Elapsed(r.Begin, r.End), Detail: r.Detail,
 		Events: int64(len(r.Events)), Dropped: max(r.Dropped, lost), LeftOut: r.LeftOut, Partial: partial, Cut: a.Cut(),
-		Processes: r.Processes, Reader: r.Reader, HostLoad: r.HostLoad,
+		Reader: r.Reader, HostLoad: r.HostLoad,
 	})
 }

@@ -146,7 +146,7 @@ func TestBoundOfWhatIsFarBelow(t *testing.T) {
 		{"more than all of the operations, as reckoned", 1e5, 110e6, 0, true, optrace.BoundCompute, stat.None},
 	} {
 		g := group{}
-		g.add(&step{threads: 1, off: test.off, sched: true}, time.Millisecond, &optrace.Cost{ReadBytes: test.bytes, Flops: test.flops, Known: true, Exact: !test.reckoned})
+		g.add(&step{threads: 1, off: test.off}, time.Millisecond, &optrace.Cost{ReadBytes: test.bytes, Flops: test.flops, Known: true, Exact: !test.reckoned})
 		row := g.row(New(&optrace.Tables{}), r, optrace.LevelAll)
 		fast := r
 		fast.Int8PerSecond = 700e9
@@ -203,7 +203,7 @@ func TestBoundWhileWaiting(t *testing.T) {
 		{"counters count waits that spin", 10e6, []lane{{sync: 600}, {sync: 600}}, true, optrace.BoundWaiting, optrace.FromThreads},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := step{barriers: true, sched: true}
+			s := step{}
 			for _, l := range test.lanes {
 				p := optrace.Span{End: time.Millisecond, Sync: l.sync * time.Microsecond, Off: l.off * time.Microsecond}
 				if test.count {

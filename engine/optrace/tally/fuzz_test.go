@@ -79,7 +79,7 @@ func (h *nasty) graph() *optrace.Graph {
 		l := &g.Threads[i]
 		l.TID, l.Busy, l.Sync, l.Off, l.Preempted = int32(h.word()), h.moment(), h.moment(), h.moment(), h.moment()
 		l.Syscalls, l.SyscallTime, l.IOBytes, l.WakeUps = int(h.word()), h.moment(), h.word(), []time.Duration{h.moment()}
-		l.TakenBy = map[int32]time.Duration{int32(h.word()): h.moment()}
+		l.Tracer = h.moment()
 		for range h.word() & 7 {
 			s := optrace.Span{Operator: uint32(h.word()), Addr: uint64(h.word()), Begin: h.moment(), End: h.moment(), Sync: h.moment(), Off: h.moment(), Experts: uint32(h.word())}
 			if c := h.word(); c != 0 {

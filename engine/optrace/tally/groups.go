@@ -25,15 +25,10 @@ type group struct {
 	each      stat.Durations
 	sync, off time.Duration
 	idle      time.Duration // as in step, but the mean over threads
-	// synced and offed count operators whose barriers, and whose scheduling, were recorded;
-	// syncOf, offOf and idleOf are the times of operators with the former, the latter and
-	// either.
-	synced, offed         int64
-	syncOf, offOf, idleOf time.Duration
-	threads               int
-	cost                  costSum
-	count                 counts
-	paces                 [numPaces]pace
+	threads   int
+	cost      costSum
+	count     counts
+	pace      pace
 }
 
 // costSum sums up costs with the time that they took.
@@ -84,23 +79,11 @@ func (g *group) add(s *step, took time.Duration, c *optrace.Cost) {
 	threads := max(s.threads, 1)
 	g.sync, g.off = stat.AddSaturating(g.sync, s.sync/asTime(threads)), stat.AddSaturating(g.off, s.off/asTime(threads))
 	g.idle = stat.AddSaturating(g.idle, s.idle/asTime(threads))
-	if s.barriers {
-		g.synced, g.syncOf = g.synced+1, stat.AddSaturating(g.syncOf, took)
-	}
-	if s.sched {
-		g.offed, g.offOf = g.offed+1, stat.AddSaturating(g.offOf, took)
-	}
-	if s.barriers || s.sched {
-		g.idleOf = stat.AddSaturating(g.idleOf, took)
-	}
 	g.threads = max(g.threads, threads)
 	g.cost.add(took, c)
 	g.count.merge(&s.count)
-	switch {
-	case !s.sched:
-		g.paces[cpusUnknown].add(took, c)
-	case !s.lostCPU:
-		g.paces[cpusKept].add(took, c)
+	if !s.lostCPU {
+		g.pace.add(took, c)
 	}
 }
 
@@ -130,7 +113,6 @@ func (g *group) row(t *Tally, r optrace.Peak, d optrace.Detail) optrace.Operator
 		Share: stat.Ratio(g.each.Sum, t.phases[g.key.phase].operators), Estimated: g.cost.inexact,
 	}
 	row.Sync, row.Off = optrace.RecordedTime(d&optrace.DetailBarrier != 0, g.sync), optrace.RecordedTime(d&optrace.DetailSched != 0, g.off)
-	row.Synced, row.Offed = g.synced, g.offed
 	row.Bytes, row.Flops = g.cost.amounts()
 	if g.cost.known {
 		row.BytesRate, row.FlopsRate = stat.PerSecond(g.cost.bytes, g.cost.time), stat.PerSecond(g.cost.flops, g.cost.time)
@@ -144,11 +126,11 @@ func (g *group) row(t *Tally, r optrace.Peak, d optrace.Detail) optrace.Operator
 // bound returns what bounds the operators, and the evidence for it. Counters include waits that
 // spin, but not the time off the CPU; a roofline uses only elapsed time.
 func (g *group) bound(r optrace.Peak) (optrace.Bound, string) {
-	waited := float64(g.sync) > MostlyIdle*float64(g.syncOf)
+	waited := float64(g.sync) > MostlyIdle*float64(g.each.Sum)
 	if b := g.count.bound(); b != optrace.BoundUnknown && !waited {
 		return b, optrace.FromCounters
 	}
-	if float64(g.idle) > MostlyIdle*float64(g.idleOf) {
+	if float64(g.idle) > MostlyIdle*float64(g.each.Sum) {
 		return optrace.BoundWaiting, optrace.FromThreads
 	}
 	w := g.work()
@@ -170,10 +152,7 @@ func (g *group) bound(r optrace.Peak) (optrace.Bound, string) {
 // undisturbed returns the least and the largest share of the operators' time in which no thread
 // was off its CPU: an operator is not to blame for the remainder.
 func (g *group) undisturbed() (least, most float64) {
-	if g.offOf <= 0 {
-		return 1, 1
-	}
-	off := float64(g.off) / float64(g.offOf)
+	off := stat.Ratio(g.off, g.each.Sum).Or(0)
 	return 1 - min(off*float64(max(g.threads, 1)), 1), 1 - min(off, 1)
 }
 

@@ -75,9 +75,6 @@ func (s *paceSums) rate() stat.Opt {
 	return stat.PerSecond(float64(s.tokens), s.time)
 }
 
-// addGraph adds a graph.
-func (s *phaseSums) addGraph(took time.Duration) { s.graph.Add(took) }
-
 // addCosted adds a graph with known costs: rates of bytes and operations are over its time,
 // without that of graphs whose operators were not recorded.
 func (s *phaseSums) addCosted(one *graphSums, took time.Duration) {

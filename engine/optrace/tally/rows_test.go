@@ -105,8 +105,8 @@ func TestExpertTimesOfADisturbedTrace(t *testing.T) {
 				took, expert = 40*time.Millisecond, 2
 			}
 			g := run(refs, 1, 0, each(took))
-			g.Phase, g.Tokens, g.Detail = optrace.PhaseDecode, 1, detail
 			g.Threads[0].Spans[0].Experts = expert
+			g.Phase, g.Tokens = optrace.PhaseDecode, 1
 			tally.Graph(g)
 		}
 		s := tally.Summary(Settings{Detail: detail})
@@ -263,55 +263,25 @@ func TestInferredEnd(t *testing.T) {
 	}
 }
 
-// TestTheReaderIsNoOther checks that rooftop's own CPU time is a cost of the trace, and that
-// unknown processes come last.
-func TestTheReaderIsNoOther(t *testing.T) {
+// TestTheReader checks that rooftop's own CPU time is a cost of the trace: the share is by the
+// thread that lost most to it.
+func TestTheReader(t *testing.T) {
 	tally := New(&optrace.Tables{})
-	tally.Graph(&optrace.Graph{Begin: 0, End: 100 * time.Millisecond, Threads: []optrace.Thread{
-		{TID: 1, Off: 60 * time.Millisecond, TakenBy: map[int32]time.Duration{7: 5 * time.Millisecond, 9: 15 * time.Millisecond, optrace.UnknownPID: 40 * time.Millisecond}},
-	}})
-	s := tally.Summary(Settings{Detail: optrace.LevelSched, Processes: map[int32]string{7: "stress", 9: optrace.OwnName}})
-	if len(s.Others) != 2 || s.Others[0].PID != 7 || s.Others[1].PID != 0 || s.Others[1].Name != optrace.UnknownName || s.Others[1].Time != 40*time.Millisecond {
-		t.Errorf("others are %+v", s.Others)
-	}
-	if o := s.Observer; o.ReaderTime != 15*time.Millisecond || o.Reader != stat.Some(0.15) {
-		t.Errorf("the reader took %v, %v of the graphs", o.ReaderTime, o.Reader)
-	}
-	none := New(&optrace.Tables{})
-	none.Graph(&optrace.Graph{Begin: 0, End: 100 * time.Millisecond, Threads: []optrace.Thread{{TID: 1}}})
-	for _, known := range []Settings{{Detail: optrace.LevelSched, Reader: 9}, {Detail: optrace.LevelSched, Processes: map[int32]string{9: optrace.OwnName}}} {
-		if o := none.Summary(known).Observer; o.Reader != stat.Some(0) {
-			t.Errorf("a reader that took nothing took %v", o.Reader)
+	const ms = time.Millisecond
+	tally.Graph(&optrace.Graph{End: 100 * ms, Threads: []optrace.Thread{{TID: 1, Tracer: 15 * ms}, {TID: 2, Tracer: 5 * ms}}})
+	for _, c := range []struct {
+		set  Settings
+		want stat.Opt
+		took time.Duration
+	}{
+		{Settings{Detail: optrace.LevelSched, Reader: 9}, stat.Some(0.15), 20 * ms},
+		{Settings{Detail: optrace.LevelSched}, stat.None, 0},
+		{Settings{Detail: optrace.LevelTensor, Reader: 9}, stat.None, 0},
+	} {
+		if o := tally.Summary(c.set).Observer; o.Reader != c.want || o.ReaderTime != c.took {
+			t.Errorf("%+v: the reader took %v, %v", c.set, o.ReaderTime, o.Reader)
 		}
 	}
-	if o := tally.Summary(Settings{Detail: optrace.LevelSched, Reader: 9}); o.Observer.Reader != stat.Some(0.15) || len(o.Others) != 2 {
-		t.Errorf("a reader without its name took %v; others are %+v", o.Observer.Reader, o.Others)
-	}
-	if o := tally.Summary(Settings{Detail: optrace.LevelSched}); o.Observer.Reader.OK || len(o.Others) != 3 {
-		t.Errorf("a reader that is not known took %v; others are %+v", o.Observer.Reader, o.Others)
-	}
-	if o := none.Summary(Settings{Detail: optrace.LevelTensor}).Observer; o.Reader.OK {
-		t.Errorf("without scheduling the reader took %v", o.Reader)
-	}
-}
-
-// TestOthers has a process that preempts both threads of a graph at the same time.
-func TestOthers(t *testing.T) {
-	tally := New(&optrace.Tables{})
-	ms := time.Millisecond
-	for range 2 {
-		tally.Graph(&optrace.Graph{Call: -1, Detail: optrace.LevelSched, End: 100 * ms, Threads: []optrace.Thread{
-			{TID: 1, Off: 30 * ms, Preempted: 30 * ms, TakenBy: map[int32]time.Duration{7: 30 * ms}},
-			{TID: 2, Off: 20 * ms, Preempted: 20 * ms, TakenBy: map[int32]time.Duration{7: 15 * ms, 9: 5 * ms}},
-		}})
-	}
-	rows := tally.Summary(Settings{Processes: map[int32]string{7: "stress"}}).Others
-	if len(rows) != 2 || rows[0].PID != 7 || rows[0].Name != "stress" || rows[0].Time != 90*ms || rows[1].Name != "" {
-		t.Fatalf("got %+v", rows)
-	}
-	near(t, "share", rows[0].Share, 0.3)
-	near(t, "of lanes", rows[0].OfThreads, 90.0/400) // one denominator for all rows
-	near(t, "of lanes", rows[1].OfThreads, 10.0/400)
 }
 
 func TestBackendsAndCopies(t *testing.T) {
@@ -348,7 +318,7 @@ func TestThreads(t *testing.T) {
 	tally.Graph(g)
 	g.Threads[0].TID = 99
 	tally.Graph(g)
-	rows := tally.Summary(Settings{Detail: optrace.LevelTensor}).Threads
+	rows := tally.Summary(Settings{Detail: optrace.LevelBarriers | optrace.LevelSched}).Threads
 	if len(rows) != 2 || rows[0].ThreadIDs != 2 || rows[1].ThreadIDs != 1 {
 		t.Fatalf("got %+v", rows)
 	}
@@ -356,11 +326,14 @@ func TestThreads(t *testing.T) {
 	near(t, "busy", rows[0].Busy, 0.001/graph)
 	near(t, "waiting", rows[0].Sync, 0.001/graph)
 	near(t, "off", rows[1].Off, 0.001/graph)
-	if rows[0].Off.OK || rows[0].Switches.OK || rows[0].MinorFaults.OK || rows[1].WakeUp.Count != 4 {
+	if rows[0].MinorFaults.OK || rows[1].WakeUp.Count != 4 {
 		t.Errorf("got %+v", rows)
 	}
-	if rows := tally.Summary(Settings{Detail: optrace.LevelSched}).Threads; !rows[0].Off.OK || rows[0].Off.V != 0 {
+	if rows[0].Off != stat.Some(0) {
 		t.Errorf("a lane that was never off its CPU: %+v", rows[0])
+	}
+	if rows := tally.Summary(Settings{Detail: optrace.LevelTensor}).Threads; rows[0].Off.OK || rows[0].Switches.OK {
+		t.Errorf("not recorded: %+v", rows[0])
 	}
 }
 
@@ -406,7 +379,6 @@ func TestBoundedMemory(t *testing.T) {
 		g := run(refs, 1, 0, each(time.Duration(rnd.IntN(1e9))))
 		g.Call, g.Phase, g.DAG, g.Backend = i*1000, optrace.Phase(rnd.IntN(4)), uint32(i), uint32(i)
 		g.Threads[0].TID = int32(i)
-		g.Threads[0].TakenBy = map[int32]time.Duration{int32(i * 7): 5}
 		tally.Graph(g)
 	}
 	if len(tally.facts) > maxFacts+1 || len(tally.kinds.of) > maxKinds+numPhases || len(tally.steps.of) > maxSteps+numPhases ||

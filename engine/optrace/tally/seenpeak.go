@@ -27,13 +27,6 @@ const seenOperators = 8
 // which its rate is not that of the machine.
 const lostCPU = 0.01
 
-// Indices of [group.paces]: what is known about the CPUs of an operator's threads.
-const (
-	cpusUnknown = iota // scheduling was not traced
-	cpusKept
-	numPaces
-)
-
 // pace is the best rates of a step over consecutive operators. They never decrease.
 type pace struct {
 	n                int // operators in cost
@@ -71,12 +64,12 @@ func (k *groupKey) product() bool {
 // best returns the highest rates of products with weights. Bytes count only in a decode, and if
 // most of them are weights, which come from memory: other operators read what was just written
 // and is in caches, and a compute-bound prefill reads weights more slowly than it could.
-func (t *Tally) best(cpus int) (best pace) {
+func (t *Tally) best() (best pace) {
 	for _, key := range t.steps.order() {
 		if !key.product() {
 			continue
 		}
-		p := &t.steps.of[key].paces[cpus]
+		p := &t.steps.of[key].pace
 		if key.phase == optrace.PhaseDecode && p.bytes > best.bytes {
 			best.bytes, best.ofBytes = p.bytes, p.ofBytes
 		}
@@ -91,14 +84,7 @@ func (t *Tally) best(cpus int) (best pace) {
 // scheduling was traced, only operators whose threads kept their CPUs count, and there is no
 // peak if all lost them.
 func (t *Tally) seenPeak() optrace.Peak {
-	best, other := t.best(cpusKept), t.best(cpusUnknown)
-	scheduled := t.thread0Graphs[watchedSched]+t.thread0Graphs[watchedSched|watchedBarriers] >= optrace.FewestGraphs
-	if other.bytes > best.bytes && (best.bytes > 0 || !scheduled) {
-		best.bytes, best.ofBytes = other.bytes, other.ofBytes
-	}
-	if other.flops > best.flops && (best.flops > 0 || !scheduled) {
-		best.flops, best.ofFlops = other.flops, other.ofFlops
-	}
+	best := t.best()
 	if best.ofFlops < minApart*best.ofBytes {
 		// Nothing in the trace was compute-bound, so the rate of operations is unknown.
 		best.flops = 0

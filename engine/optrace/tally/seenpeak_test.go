@@ -13,7 +13,7 @@ import (
 func product(m *model, took, off time.Duration) *optrace.Graph {
 	op := m.op("MUL_MAT", "", tensor("ffn_up-0", "f32", 4096, 1), tensor("blk.0.ffn_up.weight", "f16", 4096, 4096), tensor("x", "f32", 4096, 1))
 	g := run([]uint32{op}, 2, 0, each(took))
-	g.Phase, g.Tokens, g.Detail = optrace.PhaseDecode, 1, optrace.LevelSched
+	g.Phase, g.Tokens = optrace.PhaseDecode, 1
 	l := &g.Threads[1]
 	l.Off, l.Preempted, l.Spans[0].Off, l.Spans[0].Preempted = off, off, off, off
 	return g
@@ -58,7 +58,6 @@ func TestSeenRoofOfLanesThatKeptTheirCPUs(t *testing.T) {
 	unknown := New(m.tables)
 	for range 2 * optrace.FewestGraphs {
 		g := product(m, 40*time.Millisecond, 0)
-		g.Detail = optrace.LevelTensor
 		unknown.Graph(g)
 	}
 	if r := unknown.Summary(Settings{Detail: optrace.LevelTensor}).Peak; r.From != optrace.PeakSeen || r.BytesPerSecond != productBytes*25 {
@@ -75,7 +74,6 @@ func TestSeenRoofNeverFalls(t *testing.T) {
 	for n := range 400 {
 		g := product(m, time.Millisecond+time.Duration(n)*10*time.Microsecond+time.Duration(rnd.IntN(1000))*time.Microsecond, 0)
 		if n < 100 {
-			g.Detail = optrace.LevelTensor
 		}
 		tally.Graph(g)
 		r := tally.Summary(Settings{Detail: optrace.LevelSched}).Peak

@@ -49,5 +49,5 @@ func (t *Tally) gaps(s *Settings) []optrace.Gap {
 		}
 		gaps = append(gaps, gap)
 	}
-	return append(gaps, changedLevel(t.levels.rows(s.Detail))...)
+	return gaps
 }

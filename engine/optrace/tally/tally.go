@@ -17,7 +17,6 @@ const (
 	maxLayers     = 2048 // by phase and layer
 	maxThreadRows = 1024 // compute threads of a graph
 	maxThreadIDs  = 1024 // thread ids of a compute thread
-	maxOthers     = 1024 // processes that preempted threads
 	maxTokens     = 512  // calls on the timeline
 	maxLengths    = 256  // of the KV cache
 	maxTypes      = 128  // by phase and type of weights
@@ -49,16 +48,11 @@ type Tally struct {
 
 	graphs, calls      int
 	mute               muteSums
-	thread0, inThread0 time.Duration  // time of graphs with a thread 0, and the part that its spans cover
-	recorded           optrace.Detail // all details of graphs, as far as events said so
-	// thread0By divides thread0 by what was recorded; scheduled is the time of all graphs whose
-	// scheduling was recorded.
-	thread0By     [numWatched]time.Duration
-	thread0Graphs [numWatched]int // number of these graphs
-	scheduled     time.Duration
-	opsOf         map[int]int // decode graphs by the number of operators of thread 0
-	mostThreads   int
-	overflow      bool // a limit of rows was exceeded
+	thread0, inThread0 time.Duration // time of graphs with a thread 0, and the part that its spans cover
+	inGraphs           time.Duration // time of all graphs
+	opsOf              map[int]int   // decode graphs by the number of operators of thread 0
+	mostThreads        int
+	overflow           bool // a limit of rows was exceeded
 
 	phases   [numPhases]phaseSums
 	kinds    groups
@@ -71,11 +65,11 @@ type Tally struct {
 	lengths  lengthSums
 	types    bounded[typeKey, typeSum]
 	critical criticalSums
-	takers   takerSums
+	lost     lostSums
 	backends backendSums
 	shapes   map[uint32]int // graphs by DAG
 	previous previousCalls
-	levels   levelSums
+	decoded  decodeSums
 }
 
 // New returns an empty Tally for graphs and calls that refer to t. The tables may grow
@@ -85,9 +79,9 @@ func New(t *optrace.Tables) *Tally {
 		t: t, opsOf: map[int]int{}, open: map[int]*callSums{}, shapes: map[uint32]int{},
 		kinds: groups{newBounded[groupKey, group](maxKinds)}, steps: groups{newBounded[groupKey, group](maxSteps)},
 		layers: newBounded[layerKey, layerSum](maxLayers), types: newBounded[typeKey, typeSum](maxTypes),
-		critical: criticalSums{of: newBounded[string, criticalSum](maxCritical)}, takers: takerSums{of: newBounded[int32, takerSum](maxOthers)},
+		critical: criticalSums{of: newBounded[string, criticalSum](maxCritical)},
 		backends: backendSums{of: newBounded[uint32, backendSum](maxBackends)},
-		levels:   levelSums{of: newBounded[optrace.Detail, levelSum](maxLevels), nodes: map[uint32]nodeCount{}},
+		decoded:  decodeSums{nodes: map[uint32]nodeCount{}},
 		experts:  expertSums{of: newBounded[int, expertSum](maxMixtures)}, lengths: lengthSums{of: newBounded[int64, lengthSum](maxLengths), width: 1},
 	}
 }
@@ -102,15 +96,8 @@ func (t *Tally) Graph(g *optrace.Graph) {
 	if g.DAG != 0 && (t.shapes[g.DAG] > 0 || len(t.shapes) < maxShapes) {
 		t.shapes[g.DAG]++
 	}
-	t.recorded |= g.Detail
-	t.levels.addGraph(t.t, g, took)
-	if g.Recorded(optrace.DetailSched) {
-		t.scheduled = stat.AddSaturating(t.scheduled, took)
-		for range g.Threads {
-			t.takers.threads = stat.AddSaturating(t.takers.threads, took)
-		}
-	}
-	t.phases[p].addGraph(took)
+	t.inGraphs = stat.AddSaturating(t.inGraphs, took)
+	t.phases[p].graph.Add(took)
 	t.backends.addGraph(g, took)
 	t.addThreads(g, took)
 	one := graphSums{p: p, g: g}
@@ -121,6 +108,7 @@ func (t *Tally) Graph(g *optrace.Graph) {
 	t.addOpen(&one, took)
 	t.addWithoutCall(&one, took)
 	if p == optrace.PhaseDecode {
+		t.decoded.addGraph(t.t, g)
 		t.critical.addGraph(t, g)
 	}
 }
@@ -154,9 +142,9 @@ type step struct {
 	threads    int
 	experts    uint32
 	count      counts
-	// barriers and sched report whether these were recorded. lostCPU reports whether a thread was
-	// preempted in this operator or in the previous one, after which it may begin late.
-	barriers, sched, lostCPU bool
+	// lostCPU reports whether a thread was preempted in this operator or in the previous one, after
+	// which it may begin late.
+	lostCPU bool
 }
 
 // alignAhead is the number of spans of a thread that are searched for the present operator.
@@ -198,7 +186,7 @@ func (t *Tally) addSteps(one *graphSums) {
 // span to search.
 func stepAt(g *optrace.Graph, leader, k int, next []int) step {
 	first := &g.Threads[leader].Spans[k]
-	s := step{operator: first.Operator, begin: first.Begin, end: first.End, barriers: g.Recorded(optrace.DetailBarrier), sched: g.Recorded(optrace.DetailSched)}
+	s := step{operator: first.Operator, begin: first.Begin, end: first.End}
 	s.add(first)
 	for l := range g.Threads {
 		if l == leader {
@@ -271,9 +259,7 @@ type Settings struct {
 	// Begin is the begin of the trace on the clock of the events, 0 for that of the first graph
 	// or call. Span is the recorded time.
 	Begin, Span time.Duration
-	// Detail is what was recorded last. Observer is the estimate before the trace, for
-	// [Tally.Level].
-	Detail optrace.Detail
+	Detail      optrace.Detail // what was recorded; Observer is the estimate before the trace
 	// Events is the number of recorded events, Dropped that of lost events, LeftOut that of
 	// events which were not kept. Partial is the number of graphs that are excluded from every
 	// figure.
@@ -283,34 +269,14 @@ type Settings struct {
 	KeptFrom, KeptTo time.Duration
 	Partial          int
 	Cut              int               // calls that were left out, see [assemble.Assembler.Cut]
-	Processes        map[int32]string  // names by PID
 	Reader           int               // see [optrace.Recording.Reader]
 	HostLoad         *optrace.HostLoad // nil if unknown
-}
-
-// isReader reports whether a process is the one that traced.
-func (s *Settings) isReader(pid int32) bool {
-	return s.Reader > 0 && int(pid) == s.Reader || s.Processes[pid] == optrace.OwnName
-}
-
-// knowsReader reports whether the tracing process would have been recognised among others.
-func (s *Settings) knowsReader() bool {
-	if s.Reader > 0 {
-		return true
-	}
-	for _, name := range s.Processes {
-		if name == optrace.OwnName {
-			return true
-		}
-	}
-	return false
 }
 
 // Summary returns every figure so far, with the findings and the advice. It may be called
 // repeatedly.
 func (t *Tally) Summary(s Settings) *optrace.Summary {
-	// A figure stays known when its detail is no longer recorded.
-	recorded := s.Detail | t.recorded
+	recorded := s.Detail
 	r := s.Peak
 	if r.BytesPerSecond <= 0 && r.FlopsPerSecond <= 0 {
 		r = t.seenPeak()
@@ -324,13 +290,10 @@ func (t *Tally) Summary(s Settings) *optrace.Summary {
 		Backends: t.backends.rows(t.t), Copies: t.backends.copyRows(), Graphs: t.shapeRows(),
 		Findings: []optrace.Finding{}, Gaps: t.gaps(&s),
 	}
-	var reader optrace.OtherRow
-	if sum.Others, reader = t.takers.rows(t.scheduled, &s); reader.PID != 0 {
-		sum.Observer.Reader, sum.Observer.ReaderTime = reader.Share, reader.Time
-	} else if recorded&optrace.DetailSched != 0 && t.scheduled > 0 && s.knowsReader() {
-		sum.Observer.Reader = stat.Some(0)
+	if recorded&optrace.DetailSched != 0 && s.Reader > 0 && t.graphs > 0 {
+		sum.Observer.Reader, sum.Observer.ReaderTime = stat.Ratio(t.lost.worst, t.inGraphs), t.lost.tracer
 	}
-	sum.HostLoad, sum.Preempted = s.HostLoad, t.takers.preemptedWhile(recorded)
+	sum.HostLoad, sum.Preempted = s.HostLoad, optrace.Preempted{Time: optrace.RecordedTime(recorded&optrace.DetailSched != 0, t.lost.preempted)}
 	sum.Findings, sum.Advice = advice.Diagnose(sum)
 	advice.DoubtExpertTimes(sum)
 	return sum
@@ -339,7 +302,7 @@ func (t *Tally) Summary(s Settings) *optrace.Summary {
 // coverage returns how much of the work is in the figures.
 func (t *Tally) coverage(s *Settings) optrace.Coverage {
 	c := optrace.Coverage{
-		Seconds: s.Span.Seconds(), Detail: t.Level(s.Detail).String(), Levels: t.levels.rows(s.Detail), Events: s.Events, Dropped: s.Dropped, LeftOut: s.LeftOut,
+		Seconds: s.Span.Seconds(), Detail: s.Detail.String(), Events: s.Events, Dropped: s.Dropped, LeftOut: s.LeftOut,
 		Graphs: t.graphs, Partial: s.Partial, Calls: t.calls, OpShare: stat.Ratio(t.inThread0, t.thread0),
 	}
 	if s.LeftOut > 0 && s.KeptTo > 0 {

@@ -220,7 +220,7 @@ func TestTimeOfAnOperator(t *testing.T) {
 	}}
 	tally := New(m.tables)
 	tally.Graph(g)
-	s := tally.Summary(Settings{})
+	s := tally.Summary(Settings{Detail: optrace.LevelSched})
 	if len(s.Kinds) != 2 || s.Kinds[0].Op != "MUL" || s.Kinds[0].Time != 900*us || s.Kinds[1].Time != 100*us || s.Kinds[1].Off != optrace.SomeTime(250*us) {
 		t.Errorf("got %+v", s.Kinds)
 	}

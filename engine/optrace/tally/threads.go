@@ -10,7 +10,7 @@ import (
 // threadSums sums up a compute thread over all graphs.
 type threadSums struct {
 	graphs                           int // graphs in which it took part
-	parts                            [numWatched]threadParts
+	parts                            threadParts
 	barriers, took                   time.Duration
 	threads                          map[int32]struct{}
 	wakeUps                          stat.Durations
@@ -38,51 +38,7 @@ func (p *threadParts) add(q threadParts) {
 	p.busy, p.waits, p.off, p.preempted = stat.AddSaturating(p.busy, q.busy), stat.AddSaturating(p.waits, q.waits), stat.AddSaturating(p.off, q.off), stat.AddSaturating(p.preempted, q.preempted)
 }
 
-// Records about the threads of a graph besides its operators, as an index below numWatched. A
-// share of waits, or of time off the CPU, is of the time in which these were recorded, because
-// it would shrink otherwise when they are switched off.
-const (
-	watchedBarriers = 1 << iota
-	watchedSched
-	numWatched = 1 << iota
-)
-
-// watchedOf returns which of these were recorded in a graph.
-func watchedOf(g *optrace.Graph) (w int) {
-	if g.Recorded(optrace.DetailBarrier) {
-		w |= watchedBarriers
-	}
-	if g.Recorded(optrace.DetailSched) {
-		w |= watchedSched
-	}
-	return w
-}
-
-// fullest returns which graphs the parts of threads are computed from: those with most
-// recorded, if there are enough of them, or else those with most recorded at all.
-func (t *Tally) fullest() int {
-	for _, enough := range []int{optrace.FewestGraphs, 1} {
-		for w := numWatched - 1; w >= 0; w-- {
-			if t.thread0Graphs[w] >= enough {
-				return w
-			}
-		}
-	}
-	return 0
-}
-
-// thread0With returns the time of graphs with a thread 0 in which the given details were
-// recorded.
-func (t *Tally) thread0With(what int) (sum time.Duration) {
-	for w, took := range t.thread0By {
-		if w&what == what {
-			sum = stat.AddSaturating(sum, took)
-		}
-	}
-	return sum
-}
-
-// addThreads adds the threads of a graph, and which processes preempted them.
+// addThreads adds the threads of a graph.
 func (t *Tally) addThreads(g *optrace.Graph, took time.Duration) {
 	for i := range g.Threads {
 		l := &g.Threads[i]
@@ -97,10 +53,10 @@ func (t *Tally) addThreads(g *optrace.Graph, took time.Duration) {
 			t.threads = append(t.threads, &threadSums{threads: map[int32]struct{}{}})
 		}
 		if len(l.Spans) > 0 || l.TID != 0 {
-			t.threads[i].add(l, len(g.Threads[0].Spans) > 0, watchedOf(g), took)
+			t.threads[i].add(l, len(g.Threads[0].Spans) > 0, took)
 		}
 	}
-	t.takers.addGraph(g)
+	t.lost.addGraph(g)
 }
 
 // addThread0 measures how much of a graph its operators cover, with the waits after them.
@@ -113,9 +69,6 @@ func (t *Tally) addThread0(g *optrace.Graph, l *optrace.Thread, took time.Durati
 		covered = stat.AddSaturating(covered, stat.Elapsed(l.Spans[k].Begin, waitsUntil(l, k, g.End)))
 	}
 	t.thread0, t.inThread0 = stat.AddSaturating(t.thread0, took), stat.AddSaturating(t.inThread0, min(covered, took))
-	w := watchedOf(g)
-	t.thread0By[w] = stat.AddSaturating(t.thread0By[w], took)
-	t.thread0Graphs[w]++
 	if g.Phase == optrace.PhaseDecode && (t.opsOf[len(l.Spans)] > 0 || len(t.opsOf) < maxCounts) {
 		t.opsOf[len(l.Spans)]++
 	}
@@ -133,10 +86,10 @@ func waitsUntil(l *optrace.Thread, k int, end time.Duration) time.Duration {
 
 // add adds a thread of a graph. Times are added only if the operators of the graph were seen,
 // because the ratios are of the time of these graphs.
-func (s *threadSums) add(l *optrace.Thread, seen bool, watched int, took time.Duration) {
+func (s *threadSums) add(l *optrace.Thread, seen bool, took time.Duration) {
 	s.graphs++
 	if seen {
-		s.parts[watched].add(partsOf(l, took))
+		s.parts.add(partsOf(l, took))
 		s.barriers = stat.AddSaturating(s.barriers, l.Sync)
 	}
 	s.took = stat.AddSaturating(s.took, l.SyscallTime)
@@ -153,59 +106,35 @@ func (s *threadSums) add(l *optrace.Thread, seen bool, watched int, took time.Du
 	s.ioBytes += float64(max(l.IOBytes, 0))
 }
 
-// preempted returns for how long the thread was preempted in all graphs with scheduling.
-func (s *threadSums) preempted() (sum time.Duration) {
-	for w := range s.parts {
-		if w&watchedSched != 0 {
-			sum = stat.AddSaturating(sum, s.parts[w].preempted)
-		}
-	}
-	return sum
-}
-
-// threadRows returns the threads, with ratios of the time of graphs in which the respective
-// detail was recorded. A ratio whose detail was never recorded is absent.
-func (t *Tally) threadRows(d optrace.Detail) []optrace.ThreadRow {
+// threadRows returns the threads, with ratios of the time of graphs whose operators were seen. A
+// figure is absent if its detail was not recorded and nothing of it was seen.
+func (t *Tally) threadRows(recorded optrace.Detail) []optrace.ThreadRow {
 	rows := make([]optrace.ThreadRow, 0, len(t.threads))
-	barriers, sched, fullest := t.thread0With(watchedBarriers), t.thread0With(watchedSched), t.fullest()
 	for i, s := range t.threads {
 		if s.graphs == 0 {
 			continue
 		}
-		// A positive value was recorded, even if its detail is off by now.
-		ifRecorded := func(of optrace.Detail, v stat.Opt) stat.Opt {
-			if d&of == 0 && v.V == 0 {
+		value := func(of optrace.Detail, v float64) stat.Opt {
+			if recorded&of == 0 && v == 0 {
 				return stat.None
 			}
-			return v
+			return stat.Finite(v)
 		}
-		// A part is unknown if its detail was not recorded in these graphs.
-		part := func(watched int, of optrace.Detail, v time.Duration) stat.Opt {
-			if fullest&watched == 0 {
+		share := func(of optrace.Detail, part time.Duration) stat.Opt {
+			if recorded&of == 0 && part == 0 {
 				return stat.None
 			}
-			return ifRecorded(of, stat.Ratio(v, t.thread0By[fullest]))
+			return stat.Ratio(part, t.thread0)
 		}
-		parts := &s.parts[fullest]
-		lost := ifRecorded(optrace.DetailSched, stat.Ratio(s.preempted(), sched))
-		preempted := lost
-		if fullest&watchedSched != 0 {
-			preempted = ifRecorded(optrace.DetailSched, stat.Ratio(parts.preempted, t.thread0By[fullest]))
-		}
-		row := optrace.ThreadRow{
+		rows = append(rows, optrace.ThreadRow{
 			Thread: i, ThreadIDs: len(s.threads),
-			Busy:      ifRecorded(optrace.DetailOperator|optrace.DetailTensor, stat.Ratio(parts.busy, t.thread0By[fullest])),
-			Sync:      part(watchedBarriers, optrace.DetailBarrier, parts.waits),
-			Off:       part(watchedSched, optrace.DetailSched, parts.off),
-			Barriers:  ifRecorded(optrace.DetailBarrier, stat.Ratio(s.barriers, barriers)),
-			Preempted: preempted, LostCPU: lost, Graphs: t.thread0Graphs[fullest],
-			WakeUp:   s.wakeUps.Distribution(),
-			Switches: ifRecorded(optrace.DetailSched, stat.Finite(s.switches)),
-			Syscalls: ifRecorded(optrace.DetailSyscall, stat.Finite(s.syscalls)), SyscallTime: ifRecorded(optrace.DetailSyscall, stat.Finite(s.took.Seconds())),
-			MinorFaults: ifRecorded(optrace.DetailFault, stat.Finite(s.minor)), MajorFaults: ifRecorded(optrace.DetailFault, stat.Finite(s.major)),
-			IOBytes: ifRecorded(optrace.DetailIO, stat.Finite(s.ioBytes)),
-		}
-		rows = append(rows, row)
+			Busy: share(optrace.DetailOperator|optrace.DetailTensor, s.parts.busy), Sync: share(optrace.DetailBarrier, s.parts.waits),
+			Off: share(optrace.DetailSched, s.parts.off), Preempted: share(optrace.DetailSched, s.parts.preempted),
+			Barriers: share(optrace.DetailBarrier, s.barriers), WakeUp: s.wakeUps.Distribution(), Switches: value(optrace.DetailSched, s.switches),
+			Syscalls: value(optrace.DetailSyscall, s.syscalls), SyscallTime: value(optrace.DetailSyscall, s.took.Seconds()),
+			MinorFaults: value(optrace.DetailFault, s.minor), MajorFaults: value(optrace.DetailFault, s.major),
+			IOBytes: value(optrace.DetailIO, s.ioBytes),
+		})
 	}
 	return rows
 }

@@ -12,7 +12,6 @@ type callSums struct {
 	time, off time.Duration
 	end       time.Duration // of the last graph
 	context   int64
-	scheduled time.Duration // the part of time in which scheduling was recorded
 }
 
 // addOpen adds a graph to its open call.
@@ -29,19 +28,12 @@ func (t *Tally) addOpen(one *graphSums, took time.Duration) {
 		t.open[one.g.Call] = s
 	}
 	s.time, s.off = stat.AddSaturating(s.time, took), stat.AddSaturating(s.off, mostOff(one.g))
-	if one.g.Recorded(optrace.DetailSched) {
-		s.scheduled = stat.AddSaturating(s.scheduled, took)
-	}
 	s.end, s.context = max(s.end, one.g.End), max(s.context, one.length)
 }
 
 // sumsOf returns the sums of a graph as a call of its own.
 func sumsOf(one *graphSums, took time.Duration) *callSums {
-	s := &callSums{time: took, off: mostOff(one.g), context: one.length}
-	if one.g.Recorded(optrace.DetailSched) {
-		s.scheduled = took
-	}
-	return s
+	return &callSums{time: took, off: mostOff(one.g), context: one.length}
 }
 
 // mostOff returns the time off the CPU of the thread that was off it longest.
@@ -82,14 +74,13 @@ func (t *Tally) tokenRows(s *Settings) []optrace.TokenRow {
 	if began == 0 {
 		began = t.began
 	}
-	recorded := s.Detail | t.recorded
 	rows := make([]optrace.TokenRow, 0, len(t.tokens.of))
 	known := t.calls > 0 || t.namesLogits()
 	for i := range t.tokens.of {
 		c := &t.tokens.of[(t.tokens.next+i)%len(t.tokens.of)]
 		rows = append(rows, optrace.TokenRow{
 			Begin: stat.Elapsed(began, c.begin), Time: stat.Elapsed(c.begin, c.end), Phase: c.phase.String(), Tokens: max(c.tokens, 0),
-			Graph: c.of.time, Off: optrace.RecordedTime(recorded&optrace.DetailSched != 0 && (c.of.scheduled > 0 || c.of.time == 0), c.of.off), Context: c.of.context,
+			Graph: c.of.time, Off: optrace.RecordedTime(s.Detail&optrace.DetailSched != 0, c.of.off), Context: c.of.context,
 		})
 		if !known {
 			rows[i].Tokens = 0

@@ -1,15 +1,12 @@
 package trace
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
-	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -154,27 +151,5 @@ func TestLayerOfGraphsWithItsOperators(t *testing.T) {
 		if got := b.meanPerGraph(&optrace.LayerRow{Phase: "decode", Graphs: graphs}, 10*time.Millisecond); got != want {
 			t.Errorf("of %d graphs: %v, want %v", graphs, got, want)
 		}
-	}
-}
-
-// TestOthersAreFolded checks that processes with hardly any CPU time share one line, except those whose time is unknown,
-// and a single one.
-func TestOthersAreFolded(t *testing.T) {
-	names := func(shares ...stat.Opt) (names, times []string) {
-		s := &optrace.Summary{}
-		for i, share := range shares {
-			s.Others = append(s.Others, optrace.OtherRow{PID: 100 + i, Name: fmt.Sprintf("p%d", i), Time: time.Millisecond, Share: share})
-		}
-		for _, row := range (&builder{s: s}).others().Nodes[0].(*page.Table).Rows {
-			names, times = append(names, row[1].Text), append(times, row[2].Text)
-		}
-		return names, times
-	}
-	much, little := stat.Some(0.02), stat.Some(0.0009)
-	if got, times := names(much, little, stat.None, little, little); !slices.Equal(got, []string{"p0", "p2", "3 more, each less"}) || times[2] != figure.Duration(3*time.Millisecond) {
-		t.Errorf("%q, %q", got, times)
-	}
-	if got, _ := names(much, little); !slices.Equal(got, []string{"p0", "p1"}) {
-		t.Errorf("one alone: %q", got)
 	}
 }

@@ -3,7 +3,6 @@ package trace
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -92,7 +91,6 @@ func (b *builder) coverage() page.Section {
 	note := strings.TrimSpace(c.Detail + prefixed(" for ", figure.Show(stat.Finite(c.Seconds), "s")))
 	var list page.Facts
 	list.Add("graphs", page.Body, graphsSeen(c))
-	list.Add("levels", page.Body, levels(c))
 	mark := page.Text(nil)
 	if c.Dropped > 0 {
 		mark = page.Mark(page.Warn, "")
@@ -115,28 +113,6 @@ func graphsSeen(c *optrace.Coverage) string {
 	}
 	if c.Partial > 0 {
 		text += ", " + figure.Counted(c.Partial, "partial graph") + " left out"
-	}
-	return text
-}
-
-// severalLevels reports whether some graphs were traced at another level than the current one.
-func severalLevels(c *optrace.Coverage) bool {
-	return len(c.Levels) > 1 || len(c.Levels) == 1 && c.Levels[0].Detail != c.Detail
-}
-
-// levels returns the levels of detail of the traced graphs, or "" if there is only one.
-func levels(c *optrace.Coverage) string {
-	if !severalLevels(c) {
-		return ""
-	}
-	var list []string
-	for i := range c.Levels {
-		l := &c.Levels[i]
-		list = append(list, fmt.Sprintf("%s for %s (%s)", l.Detail, figure.Counted(l.Graphs, "graph"), page.Elapsed(l.Time).Text))
-	}
-	text := strings.Join(list, ", ") + ": all in the figures"
-	if c.Detail != c.Levels[0].Detail {
-		text += "; now " + c.Detail
 	}
 	return text
 }
@@ -320,12 +296,4 @@ func rate(o stat.Opt, estimated bool) page.Cell {
 		text = "≈" + text
 	}
 	return page.Cell{Text: text, Value: o.Finite()}
-}
-
-// pid returns a cell of a process ID, absent if the row covers several processes.
-func pid(n int) page.Cell {
-	if n <= 0 {
-		return page.Words("")
-	}
-	return page.Words(strconv.Itoa(n))
 }

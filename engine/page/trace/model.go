@@ -149,8 +149,8 @@ func (b *builder) layerSeries(rows []*optrace.LayerRow, phase string) *page.Seri
 	return x
 }
 
-// meanPerGraph returns the mean of a layer's time over the graphs in which its operators were recorded or, if that
-// is unknown, over those of its phase.
+// meanPerGraph returns the mean of a layer's time over the graphs with it or, if that is unknown, over those of its
+// phase.
 func (b *builder) meanPerGraph(l *optrace.LayerRow, d time.Duration) time.Duration {
 	if l.Graphs > 0 {
 		return d / time.Duration(l.Graphs)

@@ -28,7 +28,7 @@ func Report(s *optrace.Summary, verbose bool) *page.Page {
 	}
 	p.Sections = append(p.Sections, b.threads())
 	p.Sections = append(p.Sections, b.allLayers()...)
-	p.Sections = append(p.Sections, b.experts(), b.contexts(), b.types(), b.critical(), b.tokens(), b.others(), backends(s), copies(s), graphs(s))
+	p.Sections = append(p.Sections, b.experts(), b.contexts(), b.types(), b.critical(), b.tokens(), backends(s), copies(s), graphs(s))
 	p.Sections = append(p.Sections, b.findings(), b.rejected(), b.gaps(), b.footer(verbose))
 	return p
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
+	"github.com/rooftop-dev/rooftop/engine/optrace/advice"
 	"github.com/rooftop-dev/rooftop/engine/page"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -30,9 +30,6 @@ func (b *builder) threads() page.Section {
 		waits += " on its CPU"
 	}
 	out.Note = "shares of graph time"
-	if n, all := rows[0].Graphs, b.s.Coverage.Graphs; n > 0 && n < all && severalLevels(&b.s.Coverage) {
-		out.Note += fmt.Sprintf("; of %s of %s, whose levels say most", figure.Whole(float64(n)), figure.Counted(all, "graph"))
-	}
 	type thread = optrace.ThreadRow
 	t := page.Tabulate(rows, []page.Field[thread]{
 		page.Left("thread", page.Strong, func(t thread) string { return strconv.Itoa(t.Thread) }),
@@ -51,37 +48,9 @@ func (b *builder) threads() page.Section {
 		page.Right("thread"+figure.NBSP+"ids", page.Body, func(t thread) page.Cell { return page.Integer(t.ThreadIDs) }).Ranked(10),
 	})
 	out.Add(t.AtMost(mostThreads, "thread"))
-	return out
-}
-
-// minListedShare is the share of graph time below which processes are not listed individually: a server has
-// hundreds of them.
-const minListedShare = 0.001
-
-// others returns what ran on the CPUs of runnable compute threads, including other compute threads.
-func (b *builder) others() page.Section {
-	out := page.Section{ID: "others", Title: "CPU taken by others", Note: "while compute threads were ready to run; of the time of all threads, and of graph time for the thread that lost most"}
-	few := func(r optrace.OtherRow) bool { return r.Share.OK && r.Share.V < minListedShare }
-	small, together := 0, time.Duration(0)
-	for _, r := range b.s.Others {
-		if few(r) {
-			small, together = small+1, together+r.Time
-		}
+	if said := advice.UsedByOthers(b.s.HostLoad); said != "" {
+		out.Add(page.Paragraph(page.Toned(page.Muted, said)))
 	}
-	rows := slices.Clone(b.s.Others)
-	if small > 1 {
-		rows = append(slices.DeleteFunc(rows, few), optrace.OtherRow{Name: fmt.Sprintf("%d more, each less", small), Time: together, Share: stat.None})
-	}
-	type other = optrace.OtherRow
-	t := page.Tabulate(rows, []page.Field[other]{
-		page.Right("PID", page.Body, func(r other) page.Cell { return pid(r.PID) }),
-		page.Name("process", func(r other) string { return r.Name }),
-		page.Right("time", page.Body, func(r other) page.Cell { return page.Elapsed(r.Time) }),
-		page.Right("of"+figure.NBSP+"threads", page.Body, func(r other) page.Cell { return page.Share(r.OfThreads) }),
-		page.Right("of"+figure.NBSP+"graphs", page.Body, func(r other) page.Cell { return page.Share(r.Share) }),
-	})
-	const mostOthers = 5
-	out.Add(t.AtMost(mostOthers, "row"))
 	return out
 }
 
