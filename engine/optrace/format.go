@@ -1,8 +1,6 @@
 package optrace
 
 import (
-	"fmt"
-	"iter"
 	"time"
 )
 
@@ -24,9 +22,6 @@ const recordingFamily = "rooftop.trace-recording/"
 const (
 	// maxRecordedEvents take 1.6 GB of memory.
 	maxRecordedEvents = 1 << 25
-	// maxTableEntries is the number of entries of all tables, each node and leaf of a DAG
-	// included: below 600 MB.
-	maxTableEntries = 1 << 22
 	// maxTableBytes is the size of the lines of all tables.
 	maxTableBytes = 1 << 30
 	// maxRecordingLine is the size of the longest line: a DAG of 65,536 nodes with ten sources
@@ -82,69 +77,4 @@ func (l *recordingLine) entries() int {
 		}
 	}
 	return n
-}
-
-// weight returns the number of entries that a line counts for in maxTableEntries.
-func (l *recordingLine) weight() int {
-	if l.DAG != nil {
-		return 1 + len(l.DAG.Nodes) + len(l.DAG.Leaves)
-	}
-	return 1
-}
-
-// dagOperators iterates over the operators of the nodes and leaves of a DAG.
-func dagOperators(d *DAG) iter.Seq[uint32] {
-	return func(yield func(uint32) bool) {
-		for _, nodes := range [][]Node{d.Nodes, d.Leaves} {
-			for i := range nodes {
-				if !yield(nodes[i].Operator) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// check returns an error if the entry refers to an entry that the tables lack.
-func (l *recordingLine) check(t *Tables) error {
-	switch {
-	case l.Operator != nil:
-		for _, ref := range append([]uint32{l.Operator.Out}, l.Operator.In...) {
-			if err := checkRef("tensor", ref, len(t.Tensors)); err != nil {
-				return err
-			}
-		}
-	case l.DAG != nil:
-		for ref := range dagOperators(l.DAG) {
-			if err := checkRef("operator", ref, len(t.Operators)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// checkEvent returns an error if the event refers to an entry that the tables lack.
-func checkEvent(e *Event, t *Tables) error {
-	switch e.Kind {
-	case OpBegin, FusedBegin:
-		return checkRef("operator", e.Ref, len(t.Operators))
-	case GraphBegin:
-		return checkRef("dag", e.Ref, len(t.DAGs))
-	case SplitBegin:
-		return checkRef("name", e.Ref, len(t.Names))
-	case ExpertsChosen:
-		return checkRef("experts", e.Ref, len(t.Experts))
-	case CountersRead:
-		return checkRef("counters", e.Ref, len(t.Counters))
-	}
-	return nil
-}
-
-// checkRef returns an error if a ref exceeds the number of entries of its table.
-func checkRef(what string, ref uint32, have int) error {
-	if int64(ref) <= int64(have) {
-		return nil
-	}
-	return fmt.Errorf("it refers to %s %d, but only %d precede it", what, ref, have)
 }

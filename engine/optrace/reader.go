@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +18,6 @@ type Reader struct {
 	long    []byte // a line that exceeds the buffer of in
 	line    int
 	rec     Recording
-	entries int
 	bytes   int
 	events  int
 	at      time.Duration
@@ -134,7 +132,7 @@ func (rr *Reader) event(line []byte) (Event, error) {
 	}
 	rr.events++
 	rr.at = e.At
-	return e, checkEvent(&e, rr.rec.Tables)
+	return e, nil
 }
 
 // entry reads a line that is not an event.
@@ -153,15 +151,10 @@ func (rr *Reader) entry(line []byte) error {
 		rr.done = true
 		return rr.applyState(l.End)
 	}
-	rr.entries += l.weight()
-	rr.bytes += len(line) + 1
-	if err := checkTableSize(rr.entries, rr.bytes); err != nil {
-		return err
+	if rr.bytes += len(line) + 1; rr.bytes > maxTableBytes {
+		return errTablesTooLarge
 	}
 	t := rr.rec.Tables
-	if err := l.check(t); err != nil {
-		return err
-	}
 	switch {
 	case l.Tensor != nil:
 		t.Tensors = append(t.Tensors, *l.Tensor)
@@ -230,83 +223,40 @@ func decodeStrict(line []byte, into any) error {
 // parseEvent parses the line of an event.
 func parseEvent(line []byte) (e Event, err error) {
 	begun, opened := bytes.CutPrefix(line, []byte(`["`))
-	word, rest, closed := bytes.Cut(begun, []byte{'"'})
-	if !opened || !closed {
-		return e, errors.New("part 1 of the event is not a kind")
+	begun, closed := bytes.CutSuffix(begun, []byte{']'})
+	word, rest, quoted := bytes.Cut(begun, []byte{'"'})
+	if !opened || !closed || !quoted {
+		return e, errors.New("it is not an event that begins with a kind")
 	}
 	var known bool
 	if e.Kind, known = ParseKind(string(word)); !known {
 		return e, fmt.Errorf("part 1 of the event is %.20q, an unknown kind", word)
 	}
-	s := eventScanner{rest: rest, part: 1}
-	e.At = time.Duration(s.integer(0, math.MaxInt64))
-	e.PID = int32(s.integer(math.MinInt32, math.MaxInt32))
-	e.TID = int32(s.integer(math.MinInt32, math.MaxInt32))
-	e.CPU = uint16(s.integer(0, math.MaxUint16))
-	e.Addr = s.unsigned()
-	e.N = s.integer(math.MinInt64, math.MaxInt64)
-	e.Ref = uint32(s.integer(0, math.MaxUint32))
-	e.Thread = uint16(s.integer(0, math.MaxUint16))
-	e.Threads = uint16(s.integer(0, math.MaxUint16))
-	if s.err == nil && string(s.rest) != "]" {
-		s.err = fmt.Errorf("after part %d of the event there is %.20q", s.part, s.rest)
+	const addr = 4 // the only unsigned number
+	var n [9]int64
+	for i := 0; len(rest) > 0; i++ {
+		if rest[0] != ',' || i == len(n) {
+			return e, fmt.Errorf("after part %d of the event there is %.20q", i+1, rest)
+		}
+		text := rest[1:]
+		if end := bytes.IndexByte(text, ','); end >= 0 {
+			text = text[:end]
+		}
+		rest = rest[1+len(text):]
+		if i == addr {
+			e.Addr, err = strconv.ParseUint(string(text), 10, 64)
+		} else {
+			n[i], err = strconv.ParseInt(string(text), 10, 64)
+		}
+		if err != nil {
+			return e, fmt.Errorf("part %d of the event is not a whole number within its range", i+2)
+		}
 	}
-	return e, s.err
-}
-
-// eventScanner parses the numbers of an event one by one. After the last one or an error all
-// are zero.
-type eventScanner struct {
-	rest []byte
-	part int
-	err  error
-}
-
-// next returns the text of the next number, false if there is none.
-func (s *eventScanner) next() (text []byte, ok bool) {
-	if s.err != nil || len(s.rest) == 0 || s.rest[0] != ',' {
-		return nil, false
+	e.At, e.PID, e.TID, e.CPU = time.Duration(n[0]), int32(n[1]), int32(n[2]), uint16(n[3])
+	e.N, e.Ref, e.Thread, e.Threads = n[5], uint32(n[6]), uint16(n[7]), uint16(n[8])
+	kept := [...]int64{max(n[0], 0), int64(e.PID), int64(e.TID), int64(e.CPU), 0, e.N, int64(e.Ref), int64(e.Thread), int64(e.Threads)}
+	if n != kept {
+		return e, errors.New("a part of the event is out of its range")
 	}
-	s.part++
-	text = s.rest[1:]
-	if end := bytes.IndexAny(text, ",]"); end >= 0 {
-		text = text[:end]
-	}
-	s.rest = s.rest[1+len(text):]
-	return text, true
-}
-
-// note keeps why a number cannot be used.
-func (s *eventScanner) note(err error) {
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		s.err = fmt.Errorf("part %d of the event is out of its range", s.part)
-	case err != nil:
-		s.err = fmt.Errorf("part %d of the event is not a whole number", s.part)
-	}
-}
-
-// unsigned parses the next part as an unsigned integer, 0 if there is none.
-func (s *eventScanner) unsigned() uint64 {
-	text, ok := s.next()
-	if !ok {
-		return 0
-	}
-	v, err := strconv.ParseUint(string(text), 10, 64)
-	s.note(err)
-	return v
-}
-
-// integer parses the next part as an integer within limits, 0 if there is none.
-func (s *eventScanner) integer(low, high int64) int64 {
-	text, ok := s.next()
-	if !ok {
-		return 0
-	}
-	v, err := strconv.ParseInt(string(text), 10, 64)
-	if err == nil && (v < low || v > high) {
-		err = strconv.ErrRange
-	}
-	s.note(err)
-	return v
+	return e, nil
 }

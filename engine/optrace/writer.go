@@ -16,7 +16,6 @@ import (
 type Writer struct {
 	w       *bufio.Writer
 	written Tables // the tables as of the last call of Tables
-	entries int
 	bytes   int
 	events  int
 	at      time.Duration
@@ -52,7 +51,7 @@ func (rw *Writer) writeLine(line []byte) error {
 // before events that refer to them.
 func (rw *Writer) Tables(t *Tables) error {
 	for l := range newEntries(&rw.written, t) {
-		if err := rw.entry(&l, t); err != nil {
+		if err := rw.entry(&l); err != nil {
 			return err
 		}
 	}
@@ -84,18 +83,13 @@ func each[T any](yield func(recordingLine) bool, entries []T, line func(*T) reco
 }
 
 // entry writes one entry of a table.
-func (rw *Writer) entry(l *recordingLine, t *Tables) error {
-	if err := l.check(t); err != nil {
-		return fmt.Errorf("an entry of the tables cannot be recorded: %w", err)
-	}
+func (rw *Writer) entry(l *recordingLine) error {
 	line, err := json.Marshal(l)
 	if err != nil {
 		return fmt.Errorf("an entry of the tables cannot be recorded: %w", err)
 	}
-	rw.entries += l.weight()
-	rw.bytes += len(line) + 1
-	if err := checkTableSize(rw.entries, rw.bytes); err != nil {
-		return err
+	if rw.bytes += len(line) + 1; rw.bytes > maxTableBytes {
+		return errTablesTooLarge
 	}
 	return rw.writeLine(line)
 }
@@ -127,21 +121,14 @@ func (rw *Writer) check(e *Event) error {
 	case rw.events >= maxRecordedEvents:
 		return errTooManyEvents
 	}
-	return checkEvent(e, &rw.written)
+	return nil
 }
 
 var (
 	errEarlier       = errors.New("it is earlier than the previous one")
+	errTablesTooLarge = fmt.Errorf("the tables exceed %d bytes: record less detail, or a shorter time", maxTableBytes)
 	errTooManyEvents = fmt.Errorf("there are more than %d: record less detail, or a shorter time", maxRecordedEvents)
 )
-
-// checkTableSize returns an error if tables exceed the limits of a recording.
-func checkTableSize(entries, bytes int) error {
-	if entries > maxTableEntries || bytes > maxTableBytes {
-		return fmt.Errorf("the tables exceed %d entries or %d bytes: record less detail, or a shorter time", maxTableEntries, maxTableBytes)
-	}
-	return nil
-}
 
 // SoFar writes the current state, in case the recording is cut short later.
 func (rw *Writer) SoFar(now *Recording) error {

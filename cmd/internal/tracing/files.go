@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"bufio"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -147,31 +146,15 @@ func readRecording(path string) (*optrace.Recording, error) {
 		return nil, err
 	}
 	defer f.Close()
-	buffered := bufio.NewReaderSize(f, headOfFile)
-	head, _ := buffered.Peek(headOfFile)
-	if other, known := identify(head, path); known {
-		return nil, cli.Usagef("trace: %s %s; 'rooftop trace' shows recordings, which --save NAME%s writes", path, other, Suffix)
-	}
-	z, err := gzip.NewReader(buffered)
+	z, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, cli.Usagef("trace: %s is not a recording of 'rooftop trace --save': %w", path, gzipError(err))
 	}
-	lines := bufio.NewReaderSize(z, headOfFile)
-	head, _ = lines.Peek(headOfFile)
-	if other, known := identify(head, path); known && !isRecording(head) {
-		return nil, cli.Usagef("trace: %s, decompressed, %s; 'rooftop trace' shows recordings, which --save NAME%s writes", path, other, Suffix)
-	}
-	r, err := readEvents(&lenientReader{from: lines})
+	r, err := readEvents(&lenientReader{from: z})
 	if err != nil {
 		return nil, cli.Usagef("trace: %s: %w", path, err)
 	}
 	return r, nil
-}
-
-// isRecording reports whether decompressed data begins like a recording of a trace.
-func isRecording(head []byte) bool {
-	schema := schemaOf.FindSubmatch(head)
-	return schema != nil && string(schema[1]) == optrace.Schema
 }
 
 // gzipError describes why a file does not begin like a gzip file.

@@ -2,12 +2,12 @@ package tracing
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"strconv"
 	"time"
-	"unicode/utf8"
 )
 
 // Recordings are also written in the Trace Event Format, the JSON that
@@ -28,33 +28,22 @@ import (
 
 // Arg is a named value of an event.
 type Arg struct {
-	key  string
-	kind argKind
-	text string
-	real float64
-	n    int64
+	key   string
+	value any // nil is left out
 }
 
-type argKind uint8
-
-const (
-	argText argKind = iota
-	argInt
-	argReal
-)
-
 // Text returns a text argument.
-func Text(key, value string) Arg { return Arg{key: key, kind: argText, text: value} }
+func Text(key, value string) Arg { return Arg{key, value} }
 
 // Int returns an integer argument.
-func Int(key string, value int64) Arg { return Arg{key: key, kind: argInt, n: value} }
+func Int(key string, value int64) Arg { return Arg{key, value} }
 
 // Real returns a floating-point argument. NaN and infinity, which JSON lacks, are left out.
-func Real(key string, value float64) Arg { return Arg{key: key, kind: argReal, real: value} }
-
-// written reports whether JSON can represent the value.
-func (a Arg) written() bool {
-	return a.kind != argReal || !math.IsNaN(a.real) && !math.IsInf(a.real, 0)
+func Real(key string, value float64) Arg {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return Arg{key, nil}
+	}
+	return Arg{key, value}
 }
 
 // Track is a line of the timeline: a thread, in the format. Numbers are positive. In places
@@ -133,7 +122,7 @@ func (t *Writer) Instant(on Track, category, name string, at time.Duration, args
 // means.
 func (t *Writer) Counter(pid int, name string, at time.Duration, key string, value float64) {
 	series := Real(key, value)
-	if !series.written() || !t.check(name, at) {
+	if series.value == nil || !t.check(name, at) {
 		return
 	}
 	t.begin("C", at)
@@ -184,13 +173,13 @@ func (t *Writer) end(on Track, category, name, scope string, args []Arg) {
 	}
 	if category != "" {
 		t.line = append(t.line, `,"cat":`...)
-		t.line = appendText(t.line, category)
+		t.line = appendJSON(t.line, category)
 	}
 	t.line = append(t.line, `,"name":`...)
-	t.line = appendText(t.line, name)
+	t.line = appendJSON(t.line, name)
 	if scope != "" {
 		t.line = append(t.line, `,"s":`...)
-		t.line = appendText(t.line, scope)
+		t.line = appendJSON(t.line, scope)
 	}
 	t.line = append(t.line, `,"args":{`...)
 	t.line = appendArgs(t.line, args)
@@ -209,25 +198,22 @@ func (t *Writer) flush() {
 func appendArgs(b []byte, args []Arg) []byte {
 	first := true
 	for _, a := range args {
-		if !a.written() {
+		if a.value == nil {
 			continue
 		}
 		if !first {
 			b = append(b, ',')
 		}
 		first = false
-		b = appendText(b, a.key)
-		b = append(b, ':')
-		switch a.kind {
-		case argText:
-			b = appendText(b, a.text)
-		case argInt:
-			b = strconv.AppendInt(b, a.n, 10)
-		case argReal:
-			b = strconv.AppendFloat(b, a.real, 'g', -1, 64)
-		}
+		b = appendJSON(append(appendJSON(b, a.key), ':'), a.value)
 	}
 	return b
+}
+
+// appendJSON appends a text or a number, which can always be encoded. Invalid UTF-8 becomes U+FFFD.
+func appendJSON(b []byte, v any) []byte {
+	text, _ := json.Marshal(v)
+	return append(b, text...)
 }
 
 // appendMicros appends a time in microseconds, to the nanosecond. Readers multiply by a
@@ -240,28 +226,4 @@ func appendMicros(b []byte, d time.Duration) []byte {
 		return b
 	}
 	return append(b, '.', byte('0'+n/100), byte('0'+n/10%10), byte('0'+n%10), '5')
-}
-
-// appendText appends a JSON string. Invalid UTF-8 becomes U+FFFD; only required escapes are
-// used.
-func appendText(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r == '\n':
-			b = append(b, '\\', 'n')
-		case r == '\r':
-			b = append(b, '\\', 'r')
-		case r == '\t':
-			b = append(b, '\\', 't')
-		case r < ' ' || r == 0x7f:
-			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
-		default:
-			b = utf8.AppendRune(b, r)
-		}
-	}
-	return append(b, '"')
 }

@@ -119,19 +119,3 @@ func TestTimesSurviveTheReadersArithmetic(t *testing.T) {
 		}
 	}
 }
-
-func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "a", "\"\\", "\x00\x1f", "\xff\xfe", "é\u2028", "\\u0041"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		var got string
-		if err := json.Unmarshal(appendText(nil, s), &got); err != nil {
-			t.Fatalf("%q: %v", s, err)
-		}
-		// Ranging over a string reads each wrong byte as U+FFFD.
-		if want := string([]rune(s)); got != want {
-			t.Errorf("%q became %q", s, got)
-		}
-	})
-}
