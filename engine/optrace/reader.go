@@ -14,14 +14,14 @@ import (
 
 // Reader reads a recording event by event, without keeping the events.
 type Reader struct {
-	in      *bufio.Reader
-	long    []byte // a line that exceeds the buffer of in
-	line    int
-	rec     Recording
-	bytes   int
-	events  int
-	at      time.Duration
-	done    bool
+	in     *bufio.Reader
+	long   []byte // a line that exceeds the buffer of in
+	line   int
+	rec    Recording
+	bytes  int
+	events int
+	at     time.Duration
+	done   bool
 }
 
 // NewReader returns a Reader after reading the head of a recording. It fails if the schema is

@@ -129,18 +129,3 @@ func TestToggledLeavesOutWhatIsNoPair(t *testing.T) {
 		t.Errorf("five pairs have no interval: %+v", s)
 	}
 }
-
-func TestToggledIsTheSameForTheSameSeed(t *testing.T) {
-	w := windows(61, 0.02, 0.01, 0.1, 9)
-	a, _ := Toggled(w, 7)
-	b, _ := Toggled(w, 7)
-	if a != b {
-		t.Errorf("%+v and %+v", a, b)
-	}
-	var o Observer
-	o.Expected = 0.03
-	a.WriteTo(&o)
-	if o.Measured != SpeedLost(a.Median) || o.MeasuredHigh != SpeedLost(a.High) || o.Windows != 30 || o.Expected != 0.03 {
-		t.Errorf("%+v", o)
-	}
-}

@@ -125,9 +125,9 @@ func (rw *Writer) check(e *Event) error {
 }
 
 var (
-	errEarlier       = errors.New("it is earlier than the previous one")
+	errEarlier        = errors.New("it is earlier than the previous one")
 	errTablesTooLarge = fmt.Errorf("the tables exceed %d bytes: record less detail, or a shorter time", maxTableBytes)
-	errTooManyEvents = fmt.Errorf("there are more than %d: record less detail, or a shorter time", maxRecordedEvents)
+	errTooManyEvents  = fmt.Errorf("there are more than %d: record less detail, or a shorter time", maxRecordedEvents)
 )
 
 // SoFar writes the current state, in case the recording is cut short later.

@@ -352,42 +352,6 @@ func hurried(each time.Duration, calls int) *decoder {
 	return d
 }
 
-// The report does not use a cost estimated from a few slow tokens: it is estimated from the tokens
-// of the trace, with a note if it exceeds the limit.
-func TestTraceReckonedFromItsOwnTokens(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "run.jsonl.gz")
-	said := func(out string) (s struct{ Observer optrace.Observer }) {
-		if err := json.Unmarshal([]byte(out), &s); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	out, errs, code := runTrace(t, hurried(150*time.Microsecond, 1500), "--json", "--save", file)
-	o := said(out).Observer
-	if code != cli.ExitDone || !strings.Contains(errs, "before the trace") || strings.Contains(errs, "instead") {
-		t.Errorf("exit code %d: %s", code, errs)
-	}
-	if o.From != optrace.ExpectedTrace || o.Graphs < 20 || o.Expected < 0.04 || !o.Over() || o.Limit != 0.04 {
-		t.Errorf("the cost is %+v", o)
-	}
-	shown, _, _ := runTrace(t, nil, file, "--json")
-	if again := said(shown).Observer; again != o {
-		t.Errorf("the recording says %+v, the trace %+v", again, o)
-	}
-	text, _, _ := runTrace(t, nil, file)
-	for _, want := range []string{"(est), more than --max-overhead 4", "by the middle one of"} {
-		if !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
-			t.Errorf("it does not say %q:\n%s", want, text)
-		}
-	}
-	if forced := func() optrace.Observer {
-		out, _, _ := runTrace(t, hurried(150*time.Microsecond, 1500), "--json", "--force")
-		return said(out).Observer
-	}(); forced.Over() || forced.Expected < 0.04 {
-		t.Errorf("with --force: %+v", forced)
-	}
-}
-
 // With few tokens the fastest one counts: others were slowed down by other programs, and the probes
 // take the same time in each.
 func TestTraceReckonedFromTheFastestOfFew(t *testing.T) {
@@ -493,23 +457,6 @@ func TestTraceThatIsInterrupted(t *testing.T) {
 	out, errs, _ := traceWithin(ctx, t, machineOf("Example CPU 1000"), variables(), d)
 	if !regexp.MustCompile(`the rest of the 10\.0 s: after [0-9.]+ m?s of the trace, which was to take 10\.0 s, it was ended by a signal`).MatchString(strings.Join(strings.Fields(strings.ReplaceAll(out, "\u00a0", " ")), " ")) {
 		t.Errorf("said %q:\n%s", errs, out)
-	}
-}
-
-// A recording gives the same figures as its trace.
-func TestTraceOfARecording(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "run.jsonl.gz")
-	live, errs, code := runTrace(t, newDecoder(time.Millisecond, 500), "--save", file, "--json")
-	if code != cli.ExitDone {
-		t.Fatalf("exit code %d: %s", code, errs)
-	}
-	again, errs, code := runTrace(t, nil, file, "--json")
-	if code != cli.ExitDone {
-		t.Fatalf("exit code %d: %s", code, errs)
-	}
-	if live != again {
-		t.Errorf("live:\n%s\nof the recording:\n%s", live, again)
 	}
 }
 

@@ -3,7 +3,6 @@ package tally
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -361,29 +360,6 @@ func TestShapes(t *testing.T) {
 	rows := tally.Summary(Settings{}).Graphs
 	if len(rows) != 2 || rows[0] != (optrace.GraphShape{DAG: 2, Nodes: 1, Graphs: 2}) || rows[1].Views != 1 || rows[1].Leaves != 1 || rows[1].Edges == 0 {
 		t.Errorf("got %+v", rows)
-	}
-}
-
-// TestBoundedMemory computes graphs that are all different.
-func TestBoundedMemory(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 3))
-	tables := &optrace.Tables{}
-	tally := New(tables)
-	for i := range 400 {
-		var refs []uint32
-		for k := range 100 {
-			tables.Tensors = append(tables.Tensors, tensor(fmt.Sprintf("t%d-%d", i, k*i), "f32", int64(i+1)))
-			tables.Operators = append(tables.Operators, optrace.Operator{Op: fmt.Sprintf("OP%d", rnd.IntN(1000)), Out: uint32(len(tables.Tensors)), In: []uint32{1}})
-			refs = append(refs, uint32(len(tables.Operators)))
-		}
-		g := run(refs, 1, 0, each(time.Duration(rnd.IntN(1e9))))
-		g.Call, g.Phase, g.DAG, g.Backend = i*1000, optrace.Phase(rnd.IntN(4)), uint32(i), uint32(i)
-		g.Threads[0].TID = int32(i)
-		tally.Graph(g)
-	}
-	if len(tally.facts) > maxFacts+1 || len(tally.kinds.of) > maxKinds+numPhases || len(tally.steps.of) > maxSteps+numPhases ||
-		len(tally.layers.of) > maxLayers+numPhases || len(tally.open) > maxOpen || len(tally.shapes) > maxShapes || len(tally.backends.of.of) > maxBackends {
-		t.Errorf("facts %d, kinds %d, steps %d, layers %d, open %d", len(tally.facts), len(tally.kinds.of), len(tally.steps.of), len(tally.layers.of), len(tally.open))
 	}
 }
 
