@@ -71,7 +71,7 @@ func (v *subject) interference() interference {
 	switch bad := i.lost.Max >= preemptedBad; {
 	case i.lost.Max < optrace.PreemptedLimit:
 	case bad && throttled >= mostOfLost:
-		i.taker = takenByLimit // whoever has the CPUs meanwhile
+		i.taker = takenByLimit // no matter what used the CPUs meanwhile
 	case i.byOthers >= mostOfLost && h.Kernel > h.Others:
 		i.taker = takenByKernel
 	case i.byOthers >= mostOfLost:
