@@ -7,29 +7,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-func TestEveryRuleIsExplained(t *testing.T) {
-	explained := Explanations()
-	for i, r := range All() {
-		e := explained[i]
-		if e.ID != r.ID || e.Rule != r.Code || e.Title != r.Title || e.Group != r.Group || e.Impact != r.Impact {
-			t.Errorf("%s: the explanation belongs to another rule: %+v", r.ID, e)
-		}
-		for part, n := range map[string]int{
-			"condition": len(e.Condition), "thresholds": len(e.Thresholds), "formula": len(e.Formula), "gate": len(e.Gate),
-			"confidence": len(e.Confidence), "remedy": len(e.Remedy), "limits": len(e.Limits),
-		} {
-			if n == 0 {
-				t.Errorf("%s: no %s", r.ID, part)
-			}
-		}
-		for _, x := range e.Thresholds {
-			if x.Name == "" || x.Source == "" {
-				t.Errorf("%s: a threshold without name or source: %+v", r.ID, x)
-			}
-		}
-	}
-}
-
 // TestDocumentedLimits compares the limits of R1 to R5 with those of PROFILE, the document that
 // rooftop implements: this project does not change them.
 func TestDocumentedLimits(t *testing.T) {

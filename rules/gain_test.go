@@ -2,12 +2,10 @@ package rules
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -25,46 +23,6 @@ func stepRun() *engine.Run {
 		Bounds: []float64{1, 8, 16, 32, 64, 128}, Counts: []float64{0, 1864, 0, 0, 0, 124}, Count: 1988, Sum: 20352, OK: true,
 	}
 	return r
-}
-
-func TestPredictedThroughput(t *testing.T) {
-	for _, tc := range []struct {
-		change float64
-		want   string
-	}{
-		{0.014, "+1.4\u00a0% throughput"}, {-0.062, "−6.2\u00a0% throughput"}, {0, "no more throughput"}, {0.0004, "no more throughput"}, {-0.0001, "no more throughput"},
-	} {
-		g := gain{Gain: roofline.Gain{Throughput: roofline.Range{Mid: stat.Some(tc.change)}}}
-		if got := g.predictedThroughput(); got != tc.want {
-			t.Errorf("%v is %q, want %q", tc.change, got, tc.want)
-		}
-	}
-}
-
-func TestPredictedLossesAreCosts(t *testing.T) {
-	predicted := func(metric string, mid float64) engine.Prediction {
-		return engine.Prediction{Metric: metric, Unit: "ratio", Mid: stat.Some(mid)}
-	}
-	slower, later := "each request gets its tokens more slowly: inter-token latency +41\u00a0%", "requests get their first token later: time to first token +30\u00a0%"
-	for _, tc := range []struct {
-		name      string
-		predicted []engine.Prediction
-		costs     []string
-		want      []string
-	}{
-		{"tokens come more slowly", []engine.Prediction{predicted(metricThroughput, 0.3), predicted(metricITL, 0.41)}, []string{costRestart}, []string{costRestart, slower}},
-		{"the first token comes later", []engine.Prediction{predicted(metricTTFT, 0.3)}, nil, []string{later}},
-		{"it is a cost already", []engine.Prediction{predicted(metricITL, 0.41)}, []string{slower, costRestart}, []string{slower, costRestart}},
-		{"too little to report", []engine.Prediction{predicted(metricITL, 0.02)}, nil, nil},
-		{"gains", []engine.Prediction{predicted(metricITL, -0.2), predicted(metricTTFT, -0.9)}, nil, nil},
-		{"unknown", []engine.Prediction{{Metric: metricITL, Unit: "ratio", High: stat.Some(0.5)}}, nil, nil},
-	} {
-		fix := &engine.Fix{Predicted: tc.predicted, Costs: tc.costs}
-		if addLosses(fix); !slices.Equal(fix.Costs, tc.want) {
-			t.Errorf("%s: costs %q, want %q", tc.name, fix.Costs, tc.want)
-		}
-	}
-	addLosses(nil)
 }
 
 func TestStepPrefill(t *testing.T) {

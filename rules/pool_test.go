@@ -1,127 +1,12 @@
 package rules
 
 import (
-	"math"
 	"strings"
 	"testing"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
-
-func TestPool(t *testing.T) {
-	run := func(edit func(w *engine.Window, f *engine.Facts)) pool {
-		w, f := quietWindow(), knownFacts()
-		edit(&w, &f)
-		windows := []engine.Window{w, w.Clone()}
-		return poolOf(&engine.Run{Windows: windows, Facts: &f, Agg: engine.Combine(windows, &f)}, always)
-	}
-	for _, c := range []struct {
-		name    string
-		edit    func(w *engine.Window, f *engine.Facts)
-		context stat.Opt
-		holds   stat.Opt
-	}{
-		{
-			"the end is longer than the resident mean", // 0.4 x 200,000 / 40 = 2,000; 2,000 + 250, at 45 % at most
-			func(w *engine.Window, _ *engine.Facts) {
-				setMean(w, engine.HistPromptTokens, 2000)
-				setCounter(w, engine.CounterPromptTokensCached, 0)
-				setKV(w, 0.4, 0.48)
-			},
-			stat.Some(2250), stat.Some(200000.0 / 2250),
-		},
-		{
-			"observed concurrency outweighs lengths", // 40 at 45 % at most, whatever the prompts were
-			func(w *engine.Window, _ *engine.Facts) {
-				setMean(w, engine.HistPromptTokens, 3000)
-				setCounter(w, engine.CounterPromptTokensCached, 0)
-			},
-			stat.Some(2250), stat.Some(40 / 0.45),
-		},
-		{
-			"a full pool proves nothing", // 40 at 90 % of 200,000 x 0.9
-			func(w *engine.Window, _ *engine.Facts) {
-				setMean(w, engine.HistPromptTokens, 6000)
-				setCounter(w, engine.CounterPromptTokensCached, 0)
-				setKV(w, 0.9, 0.9)
-			},
-			stat.Some(6250), stat.Some(32),
-		},
-		{"the resident mean is longer than the end", func(*engine.Window, *engine.Facts) {}, stat.Some(2000), stat.Some(100)},
-		{
-			"shared prefixes are held once", // hit rate 60 %: 2,000 of a 3,000-token prompt resident, half an output still to come
-			func(w *engine.Window, _ *engine.Facts) { setMean(w, engine.HistPromptTokens, 3000) },
-			stat.Some(2125), stat.Some(200000.0 / 2125),
-		},
-		{
-			"lengths from counters if histograms are absent", // 16,000 prompt tokens of 16 requests, 4,000 generated
-			func(w *engine.Window, _ *engine.Facts) {
-				w.Hist[engine.HistPromptTokens], w.Hist[engine.HistGenerationTokens] = stat.Delta{}, stat.Delta{}
-				setCounter(w, engine.CounterPromptTokensCached, 0)
-				setKV(w, 0.24, 0.25)
-			},
-			stat.Some(1250), stat.Some(160),
-		},
-		{
-			"usage alone", // 40 fill 40 %, and grow from 1,125 to 1,250
-			func(_ *engine.Window, f *engine.Facts) { f.KVCapacityTokens = engine.Fact[float64]{} },
-			stat.Some(1250), stat.Some(90),
-		},
-		{
-			"a pool that reads empty is not read",
-			func(w *engine.Window, f *engine.Facts) {
-				setKV(w, 0, 0)
-				f.KVCapacityTokens = engine.Fact[float64]{}
-			},
-			stat.Some(1250), stat.None,
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := run(c.edit)
-			for _, x := range []struct {
-				name      string
-				got, want stat.Opt
-			}{{"context", p.context, c.context}, {"holds", p.holds, c.holds}} {
-				if x.got.OK != x.want.OK || math.Abs(x.got.V-x.want.V) > 1e-6*math.Max(1, x.want.V) {
-					t.Errorf("%s = %v, want %v", x.name, x.got, x.want)
-				}
-			}
-		})
-	}
-}
-
-func TestImpactFollowsThePredictedGain(t *testing.T) {
-	for _, c := range []struct{ gain, want float64 }{
-		{0.5, 5}, {0.499, 4}, {0.2, 4}, {0.199, 3}, {0.1, 3}, {0.099, 2}, {0.03, 2}, {0.029, 1}, {0, 1}, {-0.2, 1},
-	} {
-		if got := impactOf(c.gain); got != c.want {
-			t.Errorf("impactOf(%v) = %v, want %v", c.gain, got, c.want)
-		}
-	}
-	predicted := func(mid, high stat.Opt) *engine.Fix {
-		return &engine.Fix{Predicted: []engine.Prediction{{Metric: metricThroughput, Unit: "ratio", Mid: mid, High: high}}}
-	}
-	for _, c := range []struct {
-		name string
-		fix  *engine.Fix
-		want float64
-	}{
-		{"no fix", nil, 4},
-		{"no prediction", &engine.Fix{}, 4},
-		{"the middle decides", predicted(stat.Some(0.12), stat.Some(0.9)), 3},
-		{"a high bound leaves the default", predicted(stat.None, stat.Some(0.9)), 4},
-		{"a low bound lowers it", predicted(stat.None, stat.Some(0.05)), 2},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := engine.Finding{Impact: 4, Fix: c.fix}
-			setImpact(&f)
-			if f.Impact != c.want {
-				t.Errorf("impact %v, want %v", f.Impact, c.want)
-			}
-		})
-	}
-}
 
 func TestSetFlag(t *testing.T) {
 	for _, c := range []struct {
@@ -171,17 +56,6 @@ func TestNoFlagThatTheReleaseLacks(t *testing.T) {
 		fix := &engine.Fix{Kind: engine.KindFlag, Flag: c.flag}
 		if withholdUnknownFlag(&f, fix); (fix.Withheld != "") != c.missing {
 			t.Errorf("vLLM %s, %s: withheld %q, want withheld %t", c.version, c.flag, fix.Withheld, c.missing)
-		}
-	}
-}
-
-func TestOlderThan(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want bool
-	}{{"0.9.2", "0.13.0", true}, {"0.13.0", "0.13.0", false}, {"0.13", "0.13.0", false}, {"0.32.0", "0.13.0", false}, {"0.12.1rc1", "0.13.0", true}, {"", "0.13.0", true}} {
-		if got := engine.OlderThan(c.a, c.b); got != c.want {
-			t.Errorf("OlderThan(%q, %q) = %t, want %t", c.a, c.b, got, c.want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,8 @@ func readScenarios(path string) ([]*scenario, error) {
 				cases = append(cases, now)
 			case now == nil:
 				err = fmt.Errorf("%q before the first case", words[0])
+			case words[0] == "quiet":
+				now.quiet, now.facts = true, knownFacts()
 			case words[0] == "facts":
 				err = now.setFacts(words[1:])
 			case words[0] == "window":
@@ -54,38 +57,20 @@ func readScenarios(path string) ([]*scenario, error) {
 	return cases, scanner.Err()
 }
 
-// split splits a line into words; double quotes keep spaces, # starts a comment.
+// words match the words of a line, in which double quotes keep spaces, and its comment.
+var scenarioWords = regexp.MustCompile(`#.*|(?:"[^"]*"|[^\s"#])+`)
+
+// split splits a line into words.
 func split(line string) ([]string, error) {
 	var words []string
-	var word strings.Builder
-	quoted, any := false, false
-	flush := func() {
-		if any {
-			words = append(words, word.String())
-		}
-		word.Reset()
-		any = false
-	}
-	for _, r := range line {
-		switch {
-		case r == '"':
-			quoted, any = !quoted, true
-		case quoted:
-			word.WriteRune(r)
-		case r == '#':
-			flush()
-			return words, nil
-		case r == ' ' || r == '\t':
-			flush()
-		default:
-			any = true
-			word.WriteRune(r)
+	for _, word := range scenarioWords.FindAllString(line, -1) {
+		if !strings.HasPrefix(word, "#") {
+			words = append(words, strings.ReplaceAll(word, `"`, ""))
 		}
 	}
-	if quoted {
+	if strings.Count(line, `"`)%2 != 0 {
 		return nil, fmt.Errorf("quote not closed")
 	}
-	flush()
 	return words, nil
 }
 
@@ -104,6 +89,23 @@ func pairs(words []string) (map[string]string, error) {
 
 func seconds(v float64) time.Duration { return time.Duration(v * float64(time.Second)) }
 
+// reading parses a reading; "?" is an absent one.
+func reading(text string) (stat.Opt, error) {
+	if text == "?" {
+		return stat.None, nil
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	return stat.Some(v), err
+}
+
+// given returns a fact of the launch command; "?" is an unknown one.
+func given[T any](text string, v T) engine.Fact[T] {
+	if text == "?" {
+		return engine.Fact[T]{}
+	}
+	return know(v)
+}
+
 func know[T any](v T) engine.Fact[T] { return engine.Know(v, engine.FromCmdline, "") }
 
 // setFacts parses "facts slots=4 util=0.9 model=…". Most are as if given in the launch command.
@@ -116,20 +118,20 @@ func (c *scenario) setFacts(words []string) error {
 	counts := map[string]*engine.Fact[int]{
 		"slots": &f.MaxNumSeqs, "budget": &f.MaxNumBatchedTokens, "prefill_threshold": &f.LongPrefillThreshold, "tp": &f.TensorParallel,
 		"dp": &f.DataParallel, "block": &f.BlockSize, "blocks": &f.NumGPUBlocks, "override": &f.NumGPUBlocksOverride,
-		"max_loras": &f.MaxLoRAs, "lora_rank": &f.MaxLoRARank, "api_servers": &f.APIServerCount,
+		"max_len": &f.MaxModelLen, "max_loras": &f.MaxLoRAs, "lora_rank": &f.MaxLoRARank, "api_servers": &f.APIServerCount,
 	}
-	switches := map[string]*engine.Fact[bool]{"caching": &f.PrefixCaching, "eager": &f.EnforceEager, "v0": &f.V0, "lora": &f.EnableLoRA}
-	texts := map[string]*engine.Fact[string]{"engine": &f.Engine, "kv_dtype": &f.KVCacheDType, "device": &f.Device}
+	switches := map[string]*engine.Fact[bool]{"caching": &f.PrefixCaching, "eager": &f.EnforceEager, "v0": &f.V0, "chunked": &f.ChunkedPrefill, "lora": &f.EnableLoRA}
+	texts := map[string]*engine.Fact[string]{"engine": &f.Engine, "kv_dtype": &f.KVCacheDType, "gpu_name": &f.GPUName, "device": &f.Device}
 	for _, k := range slices.Sorted(maps.Keys(kv)) {
 		v := kv[k]
 		n, _ := strconv.ParseFloat(v, 64)
 		switch {
 		case counts[k] != nil:
-			*counts[k] = know(int(n))
+			*counts[k] = given(v, int(n))
 		case switches[k] != nil:
-			*switches[k] = know(v == "on")
+			*switches[k] = given(v, v == "on")
 		case texts[k] != nil:
-			*texts[k] = know(v)
+			*texts[k] = given(v, v)
 		default:
 			if err := c.setFact(k, v, n); err != nil {
 				return err
@@ -168,7 +170,13 @@ func (c *scenario) setFact(k, v string, n float64) error {
 	case "bytes_from":
 		f.ClassicBytesFrom = v
 	case "capacity":
-		f.KVCapacityTokens = engine.Know(n, engine.FromMetrics, "")
+		if f.KVCapacityTokens = given(v, n); v != "?" {
+			f.KVCapacityTokens.Source = engine.FromMetrics
+		}
+	case "long_prompt": // tokens of a prompt that fills several steps
+		f.LongPrompt = stat.Some(n)
+	case "vram": // GiB
+		f.GPU.VRAMGiB = n
 	case "version":
 		f.EngineVersion = engine.Know(v, engine.FromServer, "")
 	case "launch":
@@ -228,12 +236,20 @@ var (
 
 	bucketsPrompt = []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, math.Inf(1)}
 
-	scenarioBuckets = map[engine.Hist][]float64{engine.HistITL: bucketsITL, engine.HistPrefill: bucketsRequest, engine.HistIterationTokens: boundsSteps, engine.HistPromptTokens: bucketsPrompt}
+	bucketsSteps = []float64{1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, math.Inf(1)}
+
+	scenarioBuckets = map[engine.Hist][]float64{engine.HistITL: bucketsITL, engine.HistPrefill: bucketsRequest, engine.HistIterationTokens: bucketsSteps, engine.HistPromptTokens: bucketsPrompt}
 )
 
 // distribution parses "0.024" or, with weights, "0.024:98,1.5:2" as the increase of a histogram
-// with count observations. Of prompts without weights only the mean is known.
+// with count observations. With numbers of observations, "0.024*98,1.5*2", it has as many.
+// Of prompts without weights only the mean is known.
 func distribution(text string, count float64, bounds []float64) (stat.Delta, error) {
+	if text == "?" {
+		return stat.Delta{}, nil
+	}
+	exact := strings.Contains(text, "*")
+	text = strings.ReplaceAll(text, "*", ":")
 	d := stat.Delta{Count: count, Bounds: bounds, Counts: make([]float64, len(bounds)), OK: true}
 	var values, weights []float64
 	total := 0.0
@@ -251,14 +267,37 @@ func distribution(text string, count float64, bounds []float64) (stat.Delta, err
 		}
 		values, weights, total = append(values, v), append(weights, n), total+n
 	}
+	if exact {
+		d.Count = total
+	}
 	for i, v := range values {
-		n := count * weights[i] / total
+		n := d.Count * weights[i] / total
 		d.Sum += v * n
 		if at, _ := slices.BinarySearch(bounds, v); at < len(bounds) {
 			d.Counts[at] += n
 		}
 	}
 	return d, nil
+}
+
+// quietBut returns a quiet window without what other readings replace, and the requests that finished in it.
+func quietBut(kv map[string]string) (w engine.Window, finished float64) {
+	w, finished = quietWindow(), 16
+	w.Ranks, w.GPUs = nil, nil
+	if v, ok := kv["finished"]; ok {
+		finished, _ = strconv.ParseFloat(v, 64)
+		for h := range w.Hist {
+			w.Hist[h].Sum *= finished / w.Hist[h].Count
+			w.Hist[h].Count = finished
+		}
+	}
+	if _, ok := kv["running"]; ok {
+		w.RunningPeak = stat.None
+	}
+	if _, ok := kv["kv"]; ok {
+		w.KVPeak = stat.None
+	}
+	return w, finished
 }
 
 // addWindows parses "window x10 running=4 waiting=28 ...". Counters are per
@@ -278,6 +317,9 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 	}
 	w := engine.Window{Duration: scenarioWindow, Polls: 9, Evaluable: true, Progress: true, LongestStep: 250 * time.Millisecond}
 	finished := 1.0
+	if c.quiet {
+		w, finished = quietBut(kv)
+	}
 	if v, ok := kv["req"]; ok {
 		r, _ := strconv.ParseFloat(v, 64)
 		finished = max(1, r*scenarioWindow.Seconds())
@@ -299,7 +341,7 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 			}
 			var err error
 			bounds := scenarioBuckets[h]
-			if h == engine.HistPromptTokens && !strings.Contains(kv[k], ":") {
+			if h == engine.HistPromptTokens && !strings.ContainsAny(kv[k], ":*") {
 				bounds = nil
 			}
 			if w.Hist[h], err = distribution(kv[k], count, bounds); err != nil {
@@ -307,28 +349,31 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 			}
 			continue
 		}
-		v, err := strconv.ParseFloat(kv[k], 64)
+		value, err := reading(kv[k])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k, err)
 		}
 		if counter, ok := scenarioCounters[k]; ok {
-			w.Rate[counter], w.Delta[counter] = stat.Some(v), stat.Some(v*scenarioWindow.Seconds())
+			w.Rate[counter], w.Delta[counter] = value, value.Times(scenarioWindow.Seconds())
 			continue
 		}
 		if counter, ok := scenarioTotals[k]; ok {
-			w.Last[counter] = stat.Some(v)
+			w.Last[counter] = value
 			continue
 		}
-		if reading := readings[k]; reading != nil {
-			*reading = stat.Some(v)
+		if gauge := readings[k]; gauge != nil {
+			*gauge = value
 			continue
 		}
-		switch k {
+		switch v := value.V; k {
+		case "finished": // see quietBut
+		case "seconds":
+			w.Duration = seconds(v)
 		case "running":
-			w.Running = stat.Some(v)
-			w.RunningPeak = w.RunningPeak.Max(stat.Some(v))
+			w.Running = value
+			w.RunningPeak = w.RunningPeak.Max(value)
 		case "waiting":
-			w.Waiting, w.WaitingPeak = stat.Some(v), stat.Some(v)
+			w.Waiting, w.WaitingPeak = value, value
 		case "loras_running":
 			w.LoRAs.Running = stat.Some(v)
 			w.LoRAs.Wanted = stat.Some(w.LoRAs.Wanted.Or(0) + v)
@@ -336,8 +381,8 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 			w.LoRAs.Waiting = stat.Some(v)
 			w.LoRAs.Wanted = stat.Some(w.LoRAs.Wanted.Or(0) + v)
 		case "kv":
-			w.KV, w.KVLast = stat.Some(v), stat.Some(v)
-			w.KVPeak = w.KVPeak.Max(stat.Some(v))
+			w.KV, w.KVLast = value, value
+			w.KVPeak = w.KVPeak.Max(value)
 		case "prefill_sum":
 			w.Hist[engine.HistPrefill] = stat.Delta{Sum: v, Count: finished, OK: true}
 		case "longest_step":
