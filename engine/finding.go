@@ -69,6 +69,16 @@ type Evidence struct {
 	Text   string   `json:"text"`             // one plain sentence
 }
 
+// Metrics of predictions: names of docs/interfaces.md section 3.
+const (
+	MetricThroughput = "generation_tokens_per_s"
+	MetricTTFT       = "ttft_mean_s"
+	MetricITL        = "itl_mean_s"
+	MetricITLTail    = "itl_p99_s"
+	MetricE2E        = "e2e_mean_s"
+	MetricCost       = "usd_per_million_tokens"
+)
+
 // Prediction is the expected effect of a change: the relative change of the metric, unless
 // Unit says otherwise. Unknown ends are absent.
 type Prediction struct {

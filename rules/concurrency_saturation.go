@@ -8,6 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -165,11 +166,10 @@ func moreSlots(r *engine.Run, p *pool, slots int, peak stat.Opt) *engine.Fix {
 	if r.Facts.MaxNumSeqsInferred {
 		inUse = fmt.Sprintf("Running stays at %d%s while %s and the KV pool has room, from which the slots are inferred", slots, perRank(p.ranks), requestsQueued(p.queuedInRun*p.ranks))
 	}
-	from := strconv.Itoa(slots)
-	fix := flagFix(r.Facts, "--max-num-seqs", from, strconv.Itoa(to), r.Facts.MaxNumSeqs.Source, "")
+	fix := flagFixFrom(r.Facts, lever.Slots, strconv.Itoa(slots), strconv.Itoa(to), "")
 	switch {
 	case to <= slots:
-		fix.To, fix.Withheld = from, figure.List(limits...)
+		fix.To, fix.Withheld = fix.From, figure.List(limits...)
 		fix.Command = "raise --max-num-batched-tokens before --max-num-seqs"
 		fix.Why = inUse + ", but they cannot be raised: " + figure.List(limits...) + "."
 		return fix
@@ -239,7 +239,7 @@ func poolBeforeSlots(r *engine.Run, p *pool, slots, need int, noRoom string, ful
 		fix.Why += fmt.Sprintf(" The pool alone does not end the queue; %d slots are the next change.", with)
 	default:
 		fix = both.fix
-		fix.Also = []engine.Change{{Flag: "--max-num-seqs", From: strconv.Itoa(slots), To: strconv.Itoa(with)}}
+		fix.Also = []engine.Change{{Flag: lever.Slots.Flag, From: strconv.Itoa(slots), To: strconv.Itoa(with)}}
 		fix.Command += fmt.Sprintf("; in the same restart change --max-num-seqs %s to %s", slotsFlag(r.Facts, slots), slotsFlag(r.Facts, with))
 		fix.Why += fmt.Sprintf(" The pool alone does not end the queue; %d slots use it.", with)
 		fix.Costs = append(fix.Costs, slowerTokens(both.gain))
@@ -250,7 +250,7 @@ func poolBeforeSlots(r *engine.Run, p *pool, slots, need int, noRoom string, ful
 
 // slotsFlag formats the value of --max-num-seqs with which a rank has a number of slots.
 func slotsFlag(f *engine.Facts, slots int) string {
-	return f.FlagValue("--max-num-seqs", strconv.Itoa(slots))
+	return f.FlagValue(lever.Slots.Flag, strconv.Itoa(slots))
 }
 
 // withSlots returns a run whose server has another number of slots.

@@ -2,21 +2,26 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 )
 
-// costRestart is the cost of every flag change.
-const costRestart = "one restart: no requests are served while the model loads and warms up"
+// flagFix returns the change of a lever from its present value, with a restart as its first cost.
+func flagFix(f *engine.Facts, l *lever.Lever, to, why string, costs ...string) *engine.Fix {
+	from, _ := l.Now(f)
+	return flagFixFrom(f, l, from, to, why, costs...)
+}
 
-// flagFix returns the change of one flag, with a restart as its first cost. from is the
-// current value of a rank, "" if unknown.
-func flagFix(f *engine.Facts, flag, from, to string, source engine.Source, why string, costs ...string) *engine.Fix {
+// flagFixFrom is flagFix from a value of a rank that the run shows, "" if unknown.
+func flagFixFrom(f *engine.Facts, l *lever.Lever, from, to, why string, costs ...string) *engine.Fix {
+	_, source := l.Now(f)
 	return &engine.Fix{
-		Kind: engine.KindFlag, Flag: flag, From: from, To: to, Command: setFlag(f, flag, from, to, source),
-		Why: why, Costs: append([]string{costRestart}, costs...), Risk: 1,
+		Kind: engine.KindFlag, Flag: l.Flag, From: from, To: to, Command: setFlag(f, l.Flag, from, to, source),
+		Why: why, Costs: slices.Concat([]string{lever.Restart}, l.Costs, costs), Risk: 1,
 	}
 }
 
@@ -80,7 +85,7 @@ const apiServersSince = "0.9.1"
 // version is unknown and the newest releases have it.
 func flagMissing(f *engine.Facts, flag string) string {
 	version := f.EngineVersion.Value
-	if flag == "--api-server-count" && f.Dialect().ID == catalog.VLLM {
+	if flag == lever.APIServers.Flag && f.Dialect().ID == catalog.VLLM {
 		if f.EngineVersion.Known && engine.OlderThan(version, apiServersSince) {
 			return fmt.Sprintf("vLLM %s does not have %s (added in %s)", version, flag, apiServersSince)
 		}

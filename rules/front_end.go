@@ -8,6 +8,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -27,10 +28,8 @@ const (
 	// frontShort is the longest stay in the engine, as a share of the window, for first tokens
 	// and ends of one window to belong to the same requests.
 	frontShort      = 0.10
-	frontRelief     = 0.5  // target CPU share of each API server
 	frontConfidence = 0.80 // both signs
 	frontOneSign    = 0.60
-	maxFrontServers = 8 // API servers proposed at most
 )
 
 var frontEnd = definition{engine.Rule{
@@ -56,7 +55,7 @@ var frontEnd = definition{engine.Rule{
 	Formula: []string{
 		"step in progress = the mean step or prefill at a random moment, sum(x^2)/sum(x), the maximum that the buckets of inter-token latency and prefill time allow, at most the longest time between two changes of the counters",
 		"requests in the API servers at once = their own time x requests per second (Little's law)",
-		fmt.Sprintf("API servers = current number x CPU per server / %v, rounded up, at least twice as many, at most %d", frontRelief, maxFrontServers),
+		fmt.Sprintf("API servers = current number x CPU per server / %v, rounded up, at least twice as many, at most %d", lever.ServerShare, lever.MostServers),
 	},
 	Confidence: []string{fmt.Sprintf("%v with both signs", frontConfidence), fmt.Sprintf("%v with one", frontOneSign)},
 	Remedy: []string{
@@ -228,15 +227,13 @@ func inspectFrontEnd(ofACore string) *engine.Fix {
 func moreAPIServers(r *engine.Run, cores, inside float64, share stat.Opt) *engine.Fix {
 	facts := r.Facts
 	now := max(1, facts.APIServerCount.Value)
-	to := min(maxFrontServers, max(2*now, int(math.Ceil(float64(now)*cores/frontRelief))))
-	from, servers := "", "the API server"
+	to, servers := lever.ServersFor(now, cores), "the API server"
 	if facts.APIServerCount.Known {
-		from, servers = strconv.Itoa(now), figure.Counted(now, "API server")
+		servers = figure.Counted(now, "API server")
 	}
-	fix := flagFix(facts, "--api-server-count", from, strconv.Itoa(to), facts.APIServerCount.Source,
-		fmt.Sprintf("HTTP and tokenization in %s limit throughput, not the GPU; %d servers share the work.", servers, to),
-		"a CPU core and about 1 GB of host memory for each added server", "the metrics page loses its process_* metrics")
-	if from == "" {
+	fix := flagFix(facts, lever.APIServers, strconv.Itoa(to),
+		fmt.Sprintf("HTTP and tokenization in %s limit throughput, not the GPU; %d servers share the work.", servers, to))
+	if fix.From == "" {
 		fix.Why += " The current number is unknown; the default is one."
 	}
 	if strings.Contains(facts.Launch, "api_server") {
@@ -252,7 +249,7 @@ func moreAPIServers(r *engine.Run, cores, inside float64, share stat.Opt) *engin
 	case share.V > 0:
 		// At best, the front end's part of the time to first token shrinks by what the added
 		// servers take over.
-		fix.Predicted = []engine.Prediction{{Metric: metricTTFT, Unit: "ratio", Low: stat.Some(most), Mid: stat.Some(most / 2), High: stat.Some(0)}}
+		fix.Predicted = []engine.Prediction{{Metric: engine.MetricTTFT, Unit: "ratio", Low: stat.Some(most), Mid: stat.Some(most / 2), High: stat.Some(0)}}
 	}
 	return fix
 }

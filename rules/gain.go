@@ -11,14 +11,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// Metrics of predictions (engine.Prediction).
-const (
-	metricThroughput = "generation_tokens_per_s"
-	metricTTFT       = "ttft_mean_s"
-	metricITL        = "itl_mean_s"
-	metricCost       = "usd_per_million_tokens"
-)
-
 // maxBound is the upper bound above which a gain counts as unknown: "up to a hundred times
 // faster" informs no one.
 const maxBound = 10.0
@@ -57,8 +49,8 @@ func (g gain) predictions() []engine.Prediction {
 		x.High.V = max(x.High.V, (1+x.Mid.V)*math.Exp(leastError)-1)
 	}
 	// On the same hardware the cost of a token is the inverse of throughput.
-	return engine.Predict(engine.PredictedRange{Metric: metricThroughput, Range: x}, engine.PredictedRange{Metric: metricTTFT, Range: g.TTFT},
-		engine.PredictedRange{Metric: metricITL, Range: itl}, engine.PredictedRange{Metric: metricCost, Range: x.Inverse()})
+	return engine.Predict(engine.PredictedRange{Metric: engine.MetricThroughput, Range: x}, engine.PredictedRange{Metric: engine.MetricTTFT, Range: g.TTFT},
+		engine.PredictedRange{Metric: engine.MetricITL, Range: itl}, engine.PredictedRange{Metric: engine.MetricCost, Range: x.Inverse()})
 }
 
 // worthless reports whether the physical model predicts less throughput gain than gainFloor.
@@ -93,9 +85,9 @@ func addLosses(fix *engine.Fix) {
 		}
 		var name, cost string
 		switch p.Metric {
-		case metricITL:
+		case engine.MetricITL:
 			name, cost = "inter-token latency", slowerTokens(gain{Gain: roofline.Gain{ITL: p.Range()}})
-		case metricTTFT:
+		case engine.MetricTTFT:
 			name = "time to first token"
 			cost = "requests get their first token later: " + name + " " + figure.ChangeSign(p.Mid.V)
 		default:

@@ -27,7 +27,7 @@ func impactOf(gain float64) float64 {
 // latencyRules has the rules whose fixes are for a latency, with its metric: they shorten it where output
 // cannot rise.
 var latencyRules = map[engine.FindingID]string{
-	engine.FrontEnd: metricTTFT, engine.TokenBudget: metricTTFT, engine.PowerLimit: metricITL,
+	engine.FrontEnd: engine.MetricTTFT, engine.TokenBudget: engine.MetricTTFT, engine.PowerLimit: engine.MetricITL,
 }
 
 // setImpact sets the impact of a finding from the predicted gain of its fix. Without a
@@ -58,12 +58,12 @@ func setImpact(f *engine.Finding) {
 // throughput if predicted, else in time to first token.
 func predictedGain(fix *engine.Fix) (mid, high stat.Opt) {
 	for _, p := range fix.Predicted {
-		if p.Metric == metricThroughput && (p.Mid.OK || p.High.OK) {
+		if p.Metric == engine.MetricThroughput && (p.Mid.OK || p.High.OK) {
 			return p.Mid, p.High
 		}
 	}
 	for _, p := range fix.Predicted {
-		if p.Metric == metricTTFT && (p.Mid.OK || p.Low.OK) {
+		if p.Metric == engine.MetricTTFT && (p.Mid.OK || p.Low.OK) {
 			return p.Mid.Times(-1), p.Low.Times(-1)
 		}
 	}

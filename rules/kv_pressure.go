@@ -5,6 +5,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -150,7 +151,7 @@ func concludeKVPressure(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	addEvidence(f, measured("running_mean", stat.Some(p.running*p.ranks), "req",
 		fmt.Sprintf("%s ran and %s waited on average", figure.Counted(p.running*p.ranks, "request"), figure.Count(p.queued*p.ranks))))
 	addEvidence(f, poolEvidence(&p)...)
-	if used := vramShare(r); used.OK && used.V >= vramCorroborates {
+	if used := lever.MemoryInUse(r.Agg.GPUs); used.OK && used.V >= vramCorroborates {
 		addEvidence(f, compared("vram_peak", used, "ratio", ">=", vramCorroborates, engine.FromGPU,
 			"GPU memory was "+figure.PercentSign(used.V)+" full at its peak"))
 	}

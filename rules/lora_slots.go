@@ -8,6 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -167,7 +168,7 @@ func moreLoRAs(r *engine.Run, p *pool, a adapters) *engine.Fix {
 	if facts.MaxLoRAs.Known {
 		from = strconv.Itoa(a.most)
 	}
-	fix := flagFix(facts, "--max-loras", from, strconv.Itoa(to), facts.MaxLoRAs.Source, why, adapterCost(facts, to-a.most), "steps with several adapters compute a little more")
+	fix := flagFixFrom(facts, lever.LoRAs, from, strconv.Itoa(to), why, adapterCost(facts, to-a.most), "steps with several adapters compute a little more")
 	g := loraGain(r, p)
 	fix.Predicted = g.predictions()
 	fix.Why += g.sentence()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -264,7 +265,7 @@ func prefillShare(r *engine.Run) (share stat.Opt, words string) {
 // reuseBound returns the upper bound of the gain of reuse: all prefill saved. Without a useful bound
 // the prediction has no upper end.
 func reuseBound(r *engine.Run) []engine.Prediction {
-	p := engine.Prediction{Metric: metricThroughput, Unit: "ratio"}
+	p := engine.Prediction{Metric: engine.MetricThroughput, Unit: "ratio"}
 	if share, _ := reuseMost(r); share.OK && share.V < 1 {
 		p.High = stat.Some(1/(1-share.V) - 1)
 	}
@@ -276,14 +277,10 @@ func reuseBound(r *engine.Run) []engine.Prediction {
 
 func enableCaching(r *engine.Run, prompt stat.Opt) *engine.Fix {
 	facts := r.Facts
-	from := "off"
-	if s := facts.PrefixCaching.Source; s == engine.FromDefault || s == engine.FromMetrics && facts.V0.Value {
-		from = "" // it is off by default, and old releases have no --no- form
-	}
-	fix := flagFix(facts, "--enable-prefix-caching", "", "", facts.PrefixCaching.Source,
-		"Prefix caching is off: a shared prompt prefix is computed again for each request. Whether prompts share one is unknown until caching is on.",
-		"no memory: cached blocks are freed when they are needed")
-	fix.From, fix.To = from, "on"
+	fix := flagFixFrom(facts, lever.PrefixCaching, "", "",
+		"Prefix caching is off: a shared prompt prefix is computed again for each request. Whether prompts share one is unknown until caching is on.")
+	fix.From, _ = lever.PrefixCaching.Now(facts)
+	fix.To = "on"
 	if mentions(facts.Launch, "--no-enable-prefix-caching") {
 		fix.Command = "in " + launchCommand(facts) + " replace --no-enable-prefix-caching with --enable-prefix-caching, and restart"
 	}

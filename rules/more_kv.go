@@ -9,6 +9,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -18,20 +19,11 @@ import (
 const (
 	// lowUtilization is the --gpu-memory-utilization below which the operator chose a small pool:
 	// vLLM's default was 0.90, and is 0.92 since 0.20.
-	lowUtilization = 0.90
-	// highUtilization is the maximum to propose: above it, starts fail for lack of memory.
-	highUtilization = 0.95
+	lowUtilization  = 0.90
 	utilizationStep = 0.01
-	// defaultUtilization is the default of the newest releases; above it, memory may be missing
-	// that vLLM does not account for.
-	defaultUtilization = 0.92
-	// vramMargin is the share of GPU memory to leave free beyond a higher utilization.
-	vramMargin = 0.02
 	// dividedGrowth is the growth to propose where requests are cut off at their part of the pool, so that it does not show
 	// how much they need.
 	dividedGrowth = 2
-	// poolStep is the multiple that a number of blocks is rounded to.
-	poolStep = 8
 	// minGrowth is the minimum growth to propose for a pool that filled, even if mean lengths
 	// say that it is large enough.
 	minGrowth = 1.25
@@ -43,9 +35,9 @@ const (
 func moreKVRemedies() []string {
 	return []string{
 		"if --num-gpu-blocks-override makes the pool small: as many blocks as the sequences need",
-		fmt.Sprintf("if --gpu-memory-utilization is below %v: raise it, to at most %v", lowUtilization, highUtilization),
+		fmt.Sprintf("if --gpu-memory-utilization is below %v: raise it, to at most %v", lowUtilization, lever.MostUtilization),
 		"--kv-cache-dtype fp8, if the cache is not 8-bit yet and the GPU supports fp8: twice the tokens",
-		fmt.Sprintf("--gpu-memory-utilization up to %v, if GPU memory is free", highUtilization),
+		fmt.Sprintf("--gpu-memory-utilization up to %v, if GPU memory is free", lever.MostUtilization),
 		"hardware: tensor parallelism or a replica",
 	}
 }
@@ -203,12 +195,11 @@ func blocksOverride(n *kvNeed) remedy {
 	if divided {
 		to = max(to, dividedGrowth*over.Value)
 	}
-	to = (to + poolStep - 1) / poolStep * poolStep
-	from := strconv.Itoa(over.Value)
+	to = (to + lever.BlockStep - 1) / lever.BlockStep * lever.BlockStep
 	if most := memoryBlocks(n.run.Facts); most.OK && float64(to) > most.V {
 		return withoutOverride(n, over, most)
 	}
-	fix := flagFix(n.run.Facts, "--num-gpu-blocks-override", from, strconv.Itoa(to), over.Source,
+	fix := flagFix(n.run.Facts, lever.Blocks, strconv.Itoa(to),
 		n.why+" --num-gpu-blocks-override makes the pool small; "+strconv.Itoa(to)+" blocks fit them all.", costPoolMemory)
 	fix.Risk = 2
 	if divided { // what is gained are whole answers, which no rate shows
@@ -225,15 +216,14 @@ func blocksOverride(n *kvNeed) remedy {
 // memoryBlocks estimates the number of blocks that vLLM would choose by itself; absent if
 // model, GPU or block size are unknown, or on a CPU.
 func memoryBlocks(f *engine.Facts) stat.Opt {
-	config, missing := engine.ReplicaConfig(f)
-	if len(missing) > 0 || f.OnCPU() || !f.BlockSize.Known || f.BlockSize.Value < 1 {
+	if f.OnCPU() || !f.BlockSize.Known || f.BlockSize.Value < 1 {
 		return stat.None
 	}
-	util := defaultUtilization
+	util := lever.DefaultUtilization
 	if f.GPUMemoryUtilization.Known {
 		util = f.GPUMemoryUtilization.Value
 	}
-	tokens, _, _ := config.Capacity(util)
+	tokens := lever.PoolTokens(f, util)
 	if tokens <= 0 {
 		return stat.None
 	}
@@ -243,13 +233,12 @@ func memoryBlocks(f *engine.Facts) stat.Opt {
 // withoutOverride removes the override if more blocks are needed than the estimated maximum that
 // fits into memory (most): a larger override would fail at the start.
 func withoutOverride(n *kvNeed, over engine.Fact[int], most stat.Opt) remedy {
-	const flag = "--num-gpu-blocks-override"
-	from := strconv.Itoa(over.Value)
+	flag, from := lever.Blocks.Flag, strconv.Itoa(over.Value)
 	growth := most.Div(stat.Some(float64(over.Value)))
 	if growth.V < minGrowth {
 		return notApplicable("more blocks by "+flag, fmt.Sprintf("GPU memory holds about %s blocks (est), and the pool already has %s", figure.Count(most.V), from))
 	}
-	fix := flagFix(n.run.Facts, flag, from, "", over.Source,
+	fix := flagFix(n.run.Facts, lever.Blocks, "",
 		fmt.Sprintf("%s %s makes the pool small; memory holds about %s blocks (est).", n.why, flag, figure.Count(most.V)), "the pool then uses the GPU memory that is free now")
 	fix.Command = "remove " + flag + " " + from + " from " + launchCommand(n.run.Facts) + " to let vLLM size the pool by GPU memory"
 	return n.withGrowth(fix, growth)
@@ -273,7 +262,7 @@ func lowUtil(n *kvNeed) remedy {
 // highUtil raises the utilization above the default if there is memory for it.
 func highUtil(n *kvNeed) remedy {
 	u := n.run.Facts.GPUMemoryUtilization
-	if n.run.Facts.OnCPU() || !u.Known || low(n.run.Facts) || u.Value >= highUtilization-utilizationStep/2 || n.run.Facts.NumGPUBlocksOverride.Known {
+	if n.run.Facts.OnCPU() || !u.Known || low(n.run.Facts) || u.Value >= lever.MostUtilization-utilizationStep/2 || n.run.Facts.NumGPUBlocksOverride.Known {
 		return remedy{}
 	}
 	if !n.run.Facts.Device.Known && !n.run.Facts.GPUKnown {
@@ -286,14 +275,11 @@ func highUtil(n *kvNeed) remedy {
 func raiseUtil(n *kvNeed, u engine.Fact[float64], least float64) remedy {
 	to, growth := utilFor(n, u.Value, least)
 	text := strconv.FormatFloat(to, 'f', 2, 64)
-	if used := vramShare(n.run); used.OK && used.V+to-u.Value > 1-vramMargin {
-		return notApplicable("--gpu-memory-utilization "+text, fmt.Sprintf("GPU memory is already %s full: another process or the engine itself holds the rest", figure.PercentSign(used.V)))
+	if gpus := n.run.Agg.GPUs; lever.MemoryTaken(gpus, to-u.Value) {
+		return notApplicable("--gpu-memory-utilization "+text, fmt.Sprintf("GPU memory is already %s full: another process or the engine itself holds the rest", figure.PercentSign(lever.MemoryInUse(gpus).V)))
 	}
-	from := fmt.Sprint(u.Value)
-	fix := flagFix(n.run.Facts, "--gpu-memory-utilization", from, text, u.Source,
-		fmt.Sprintf("%s A utilization of %s leaves GPU memory unused.", n.why, from),
-		"less spare GPU memory: the start fails if another process holds it")
-	if to > defaultUtilization {
+	fix := flagFix(n.run.Facts, lever.Utilization, text, fmt.Sprintf("%s A utilization of %v leaves GPU memory unused.", n.why, u.Value))
+	if to > lever.DefaultUtilization {
 		fix.Risk = 2
 	}
 	if !growth.OK {
@@ -305,32 +291,17 @@ func raiseUtil(n *kvNeed, u engine.Fact[float64], least float64) remedy {
 // utilFor returns the utilization to propose and the factor by which the pool grows. If the
 // memory that the model needs is unknown, it returns least, and no factor.
 func utilFor(n *kvNeed, from, least float64) (to float64, growth stat.Opt) {
-	config, missing := engine.ReplicaConfig(n.run.Facts)
-	if len(missing) > 0 {
-		return least, stat.None
-	}
-	now, _, _ := config.Capacity(from)
+	now := lever.PoolTokens(n.run.Facts, from)
 	if now <= 0 {
 		return least, stat.None
 	}
 	for to = least; ; to += utilizationStep {
 		to = math.Round(to/utilizationStep) * utilizationStep
-		then, _, _ := config.Capacity(to)
-		growth = stat.Some(then / now)
-		if growth.V >= n.factor.Or(minGrowth) || to >= highUtilization-utilizationStep/2 {
+		growth = stat.Some(lever.PoolTokens(n.run.Facts, to) / now)
+		if growth.V >= n.factor.Or(minGrowth) || to >= lever.MostUtilization-utilizationStep/2 {
 			return to, growth
 		}
 	}
-}
-
-// vramShare returns the peak share of memory in use on the fullest GPU, 0..1.
-func vramShare(r *engine.Run) stat.Opt {
-	share := stat.None
-	for i := range r.Agg.GPUs {
-		g := &r.Agg.GPUs[i]
-		share = share.Max(g.Peak[engine.GPUVRAMUsed].Div(g.Last[engine.GPUVRAMTotal]))
-	}
-	return share
 }
 
 // cpuSpace enlarges the pool of the CPU backend, whose size is an environment variable in whole
@@ -344,7 +315,7 @@ func cpuSpace(n *kvNeed) remedy {
 		Kind: engine.KindHost, From: "", To: figure.Count(times) + " times the current space",
 		Command: fmt.Sprintf("restart with %v times the current VLLM_CPU_KVCACHE_SPACE (whole GiB)", math.Ceil(times*10)/10),
 		Why:     n.why + " On a CPU, VLLM_CPU_KVCACHE_SPACE sets the size of the pool.",
-		Costs:   []string{costRestart, "host memory"},
+		Costs:   []string{lever.Restart, "host memory"},
 		Risk:    1,
 	}
 	return n.withGrowth(fix, stat.Some(times))
@@ -366,8 +337,8 @@ func fp8Cache(n *kvNeed) remedy {
 	case f.GPU.FP8TFLOPS <= 0:
 		return notApplicable(what, f.GPU.Name+" has no fp8 units")
 	}
-	fix := flagFix(f, "--kv-cache-dtype", f.KVCacheDType.Value, f.Dialect().ByteCache, f.KVCacheDType.Source,
-		fmt.Sprintf("%s With 8 bits per value the same memory holds %v times as many tokens.", n.why, bytes), "a small accuracy risk: check the model's answers")
+	fix := flagFix(f, lever.CacheType, f.Dialect().ByteCache,
+		fmt.Sprintf("%s With 8 bits per value the same memory holds %v times as many tokens.", n.why, bytes))
 	fix.Risk = 2
 	if f.KVCacheDType.Source == engine.FromDefault && f.Launch == "" {
 		fix.From = ""
@@ -392,8 +363,7 @@ func fewerSlots(n *kvNeed) (fix *engine.Fix, costly bool) {
 	if to < 1 || to >= slots.Value || float64(to) >= max(n.pool.peak, n.pool.running+n.pool.queued) {
 		return nil, false
 	}
-	from := strconv.Itoa(slots.Value)
-	fix = flagFix(n.run.Facts, "--max-num-seqs", from, strconv.Itoa(to), slots.Source,
+	fix = flagFix(n.run.Facts, lever.Slots, strconv.Itoa(to),
 		n.why+" As many slots as sequences fit end the preemptions.", "requests beyond the slots wait in the queue")
 	g := modelled(n.run, func(m *roofline.Performance) roofline.Gain { return m.LowerSlots(to) })
 	if float64(to) < n.pool.running {

@@ -7,6 +7,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -175,9 +176,9 @@ func moreTensorParallel(r *engine.Run, weights, vram float64, tp int) *engine.Fi
 	}
 	required := roofline.MinTPClassic(weights, vram, util)
 	fix := &engine.Fix{
-		Kind: engine.KindFlag, Flag: "--tensor-parallel-size", From: strconv.Itoa(tp),
+		Kind: engine.KindFlag, Flag: lever.TensorParallel.Flag, From: strconv.Itoa(tp),
 		Why:   fmt.Sprintf("The weights need %s; %s cannot hold them.", memorySize(weights), gpusOf(tp, vram)),
-		Costs: []string{"more GPUs", costRestart},
+		Costs: []string{"more GPUs", lever.Restart},
 		Risk:  2,
 	}
 	if !required.OK {

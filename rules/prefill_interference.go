@@ -8,6 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -290,10 +291,10 @@ func shorterSteps(r *engine.Run, p *pauses) *engine.Fix {
 	for to < budget && !p.admits(r, float64(to), slots.Or(0)) {
 		to *= 2
 	}
-	from, text := strconv.Itoa(budget), strconv.Itoa(to)
+	text := strconv.Itoa(to)
 	then, _ := p.fullStep(r, float64(to))
 	longer := p.longerWait(r, float64(to))
-	fix := flagFix(facts, "--max-num-batched-tokens", from, text, facts.MaxNumBatchedTokens.Source,
+	fix := flagFix(facts, lever.TokenBudget, text,
 		fmt.Sprintf("A step that computes a long prompt delays every stream by at least %s. With %s tokens it takes about %s, and the prompt takes a few steps more.",
 			formatSeconds(p.seconds), text, formatSeconds(then)),
 		p.costOfWait(longer), "at most a little throughput; the KV pool becomes slightly larger")
@@ -313,7 +314,7 @@ func shorterSteps(r *engine.Run, p *pauses) *engine.Fix {
 	case !slots.OK:
 		fix.Withheld = "vLLM refuses a budget below max_num_seqs, which is unknown: pass -m"
 	case to >= budget:
-		fix.To = from
+		fix.To = fix.From
 		fix.Withheld = fmt.Sprintf("steps below the current %d tokens could not compute the arriving prompts, or lack a token for every slot", budget)
 	case then > p.seconds*(1-minPauseSaved):
 		fix.Withheld = fmt.Sprintf("steps of %s tokens still take about %s, which saves too little", text, formatSeconds(then))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -146,13 +147,12 @@ func wholePool(r *engine.Run, why string) *engine.Fix {
 		return nil
 	}
 	_, least, _ := config.Capacity(f.GPUMemoryUtilization.Value)
-	to := int(math.Floor(least/float64(f.BlockSize.Value))) / poolStep * poolStep
+	to := int(math.Floor(least/float64(f.BlockSize.Value))) / lever.BlockStep * lever.BlockStep
 	if float64(to) < minGrowth*float64(over.Value) {
 		return nil
 	}
-	from, text := strconv.Itoa(over.Value), strconv.Itoa(to)
-	fix := flagFix(f, "--num-gpu-blocks-override", from, text, over.Source,
-		fmt.Sprintf("%s --num-gpu-blocks-override makes the pool small; the GPU has room for at least %s blocks.", why, text), costPoolMemory)
+	fix := flagFix(f, lever.Blocks, strconv.Itoa(to),
+		fmt.Sprintf("%s --num-gpu-blocks-override makes the pool small; the GPU has room for at least %d blocks.", why, to), costPoolMemory)
 	fix.Rejected, fix.Risk = []engine.Rejected{removeOverride}, 2
 	return fix
 }

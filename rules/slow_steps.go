@@ -5,6 +5,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -128,8 +129,7 @@ func findInterference(times float64, full bool) *engine.Fix {
 // judgeEager makes the finding fire if --enforce-eager is set and CUDA graphs are predicted to
 // gain at least eagerGain.
 func judgeEager(r *engine.Run, f *engine.Finding) {
-	eager := r.Facts.EnforceEager
-	if !eager.Known || !eager.Value || eager.Source == engine.FromDefault || r.Facts.OnCPU() {
+	if !lever.GraphsOff(r.Facts) {
 		return
 	}
 	g := modelled(r, (*roofline.Performance).NoEager)
@@ -139,13 +139,7 @@ func judgeEager(r *engine.Run, f *engine.Finding) {
 	f.State, f.Significant, f.Confidence = engine.Fired, true, eagerConfidence
 	f.Fired, f.Judged = f.Evaluable, f.Evaluable
 	f.Reason = "--enforce-eager is set: CUDA graphs are off"
-	addEvidence(f, sourced("enforce_eager", stat.None, "", eager.Source, "--enforce-eager is set: the host launches every kernel of every step"))
-	f.Fix = &engine.Fix{
-		Kind: engine.KindFlag, Flag: "--enforce-eager", From: "on",
-		Command:   removeFlag(r.Facts, "--enforce-eager"),
-		Why:       "CUDA graphs are off, so launching kernels, not the GPU, limits small batches.",
-		Predicted: g.predictions(),
-		Costs:     []string{costRestart, "a longer start (graph capture) and 0.3 to 2 GiB of GPU memory"},
-		Risk:      1,
-	}
+	addEvidence(f, sourced("enforce_eager", stat.None, "", r.Facts.EnforceEager.Source, "--enforce-eager is set: the host launches every kernel of every step"))
+	f.Fix = flagFix(r.Facts, lever.Eager, "", "CUDA graphs are off, so launching kernels, not the GPU, limits small batches.")
+	f.Fix.Command, f.Fix.Predicted = removeFlag(r.Facts, lever.Eager.Flag), g.predictions()
 }

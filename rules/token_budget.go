@@ -8,21 +8,20 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
 // Limits of token-budget: prompts queue while slots and KV blocks are free.
 const (
-	budgetQueue          = 1.0   // requests waiting for capacity, at least
-	budgetKV             = 0.80  // peak KV usage, below
-	budgetFull           = 0.70  // mean tokens of a step over the budget, at least
-	budgetFlat           = 0.35  // coefficient of variation of a flat prompt rate, at most
-	budgetAdvised        = 8192  // vLLM's own advice for throughput; more only if the server has it already
-	budgetMax            = 16384 // the largest default of any release
-	budgetUsual          = 2048  // vLLM's smallest default on a GPU, and its default on a CPU
-	budgetBound          = 4096  // tokens of a step from which on any GPU is compute bound: far above ridgeMost
-	budgetBoundCPU       = 2048  // the same on a CPU: with 4096 a real server finished as many requests (docs/measurements.md)
-	budgetConfidence     = 0.80  // with a flat prompt rate
+	budgetQueue          = 1.0  // requests waiting for capacity, at least
+	budgetKV             = 0.80 // peak KV usage, below
+	budgetFull           = 0.70 // mean tokens of a step over the budget, at least
+	budgetFlat           = 0.35 // coefficient of variation of a flat prompt rate, at most
+	budgetAdvised        = 8192 // vLLM's own advice for throughput; more only if the server has it already
+	budgetBound          = 4096 // tokens of a step from which on any GPU is compute bound: far above ridgeMost
+	budgetBoundCPU       = 2048 // the same on a CPU: with 4096 a real server finished as many requests (docs/measurements.md)
+	budgetConfidence     = 0.80 // with a flat prompt rate
 	budgetLessConfidence = 0.60
 	budgetLeastFlat      = 3 // windows needed to judge flatness
 
@@ -62,7 +61,7 @@ var tokenBudget = definition{engine.Rule{
 	Formula: []string{
 		"launch unknown: tokens of a step = tokens computed per second x mean inter-token latency; steps are full if prompts are always being computed, each over several steps; unknown if requests run one at a time, because no inter-token latency then has a prompt in it; they are not full if one step has more than twice as many tokens and one prompt",
 		fmt.Sprintf("budget = the next power of two in which steps are at most %s full once the waiting requests run too, each with as many tokens per step as now; at least twice the current one and %d, because steps below that also waste part of the matrix units; at most %d, or %d if that is reached already",
-			figure.PercentSign(budgetFull), budgetUsual, budgetAdvised, budgetMax),
+			figure.PercentSign(budgetFull), lever.UsualBudget, budgetAdvised, lever.MostBudget),
 		"one prompt is being computed: a window completes no prompt, and the pool fills by twice the generated tokens and a quarter of a step or more; its length is at least that of the longest prompt, or the tokens of the largest step less the budget",
 		"gain: running grows with the budget until waiting requests, slots or pool are used up; throughput of that step by the physical model, over that of the current step",
 	},
@@ -309,7 +308,6 @@ func concludeLongPrompt(r *engine.Run, p pool, f *engine.Finding) {
 		compared("waiting_mean", stat.Some(p.queued*p.ranks), "req", ">=", budgetQueue, engine.FromMeasured,
 			waiting+" waited meanwhile, although slots and KV blocks were free, and no prompt was completed"))
 	addKnownEvidence(f, measured("kv_usage_mean", p.usage, "ratio", "the KV pool is "+figure.PercentSign(p.usage.V)+" full"))
-	const flag = "--long-prefill-token-threshold"
 	when := ", even when it runs alone"
 	if v := r.Facts.EngineVersion; v.Known && !engine.OlderThan(v.Value, "0.32") {
 		when = " while others run or wait" // vllm/v1/core/sched/scheduler.py: no threshold for the only request
@@ -318,16 +316,16 @@ func concludeLongPrompt(r *engine.Run, p pool, f *engine.Finding) {
 	if b := r.Facts.BlockSize; b.Known && b.Value > usualBlock {
 		to = max(to, b.Value) // vLLM refuses less where blocks of state-space layers are aligned
 	}
-	fix := flagFix(r.Facts, flag, "", strconv.Itoa(to), engine.FromDefault,
+	fix := flagFix(r.Facts, lever.LongPrefill, strconv.Itoa(to),
 		fmt.Sprintf("A prompt of %s takes all of each step's %s until it is computed, and no other prompt starts. With the threshold it takes %s of each, and the others continue.", length, figure.Counted(budget, "token"), figure.Whole(float64(to))),
 		fmt.Sprintf("a prompt of more than %d tokens takes up to %s times the steps%s", to, figure.Count(budget/float64(to)), when),
 		"more steps have a part of a prompt: the mean inter-token latency rises")
-	fix.Predicted = []engine.Prediction{{Metric: metricThroughput, Unit: "ratio"}}
+	fix.Predicted = []engine.Prediction{{Metric: engine.MetricThroughput, Unit: "ratio"}}
 	fix.Why += " Time to first token falls; the gain of output is unknown until tried."
 	reject(fix, "--max-num-batched-tokens", "a larger step gives the long prompt a larger part of it, and every stream a longer pause")
 	switch set := r.Facts.LongPrefillThreshold.Value; {
 	case set > 0:
-		fix.Withheld = fmt.Sprintf("%s is %d already: a smaller one, or a server of their own for such prompts, leaves more to the others", flag, set)
+		fix.Withheld = fmt.Sprintf("%s is %d already: a smaller one, or a server of their own for such prompts, leaves more to the others", fix.Flag, set)
 	case longSteps*float64(to) > budget:
 		fix.Withheld = fmt.Sprintf("blocks of %d tokens leave no smaller part of a step", to)
 	}
@@ -369,26 +367,25 @@ func raiseBudget(r *engine.Run, p *pool, budget int, tokens float64, cause strin
 	case r.Perf == nil && budget < budgetBound:
 		most = budgetBound
 	case budget >= budgetAdvised:
-		most = budgetMax
+		most = lever.MostBudget
 	}
 	demand := tokens
 	if p.running > 0 {
 		demand *= max(p.running, min(p.wanted(r.Facts), p.holds.Or(math.Inf(1)))) / p.running
 	}
-	want := max(2*float64(budget), demand/budgetFull, budgetUsual)
+	want := max(2*float64(budget), demand/budgetFull, lever.UsualBudget)
 	to := min(most, int(math.Exp2(math.Ceil(math.Log2(want)))))
-	from := strconv.Itoa(budget)
-	fix := flagFix(r.Facts, "--max-num-batched-tokens", from, strconv.Itoa(to), r.Facts.MaxNumBatchedTokens.Source, "",
+	fix := flagFixFrom(r.Facts, lever.TokenBudget, strconv.Itoa(budget), strconv.Itoa(to), "",
 		"higher spikes of inter-token latency while a prompt shares the step", "a larger activation peak: a slightly smaller KV pool")
 	if 2*to < 3*budget { // a budget that is inferred is a little below the server's own
-		fix.To, fix.Withheld = from, fmt.Sprintf("the budget is already %d: prompts arrive faster than this hardware computes them", budget)
+		fix.To, fix.Withheld = fix.From, fmt.Sprintf("the budget is already %d: prompts arrive faster than this hardware computes them", budget)
 		return fix
 	}
 	g := tokenBudgetGain(r, to)
 	fix.Why = fmt.Sprintf("%s; with the waiting requests running as well, a step would have about %s tokens.", cause, figure.Count(demand)) + g.sentence()
 	fix.Predicted = g.predictions()
 	if r.Perf == nil {
-		fix.Predicted = []engine.Prediction{{Metric: metricThroughput, Unit: "ratio"}}
+		fix.Predicted = []engine.Prediction{{Metric: engine.MetricThroughput, Unit: "ratio"}}
 		fix.Why += unknownGain(r, fix, ": "+unmodelled(r))
 	}
 	const bound = "steps of %s tokens are compute bound on %s: a larger step takes longer in proportion"

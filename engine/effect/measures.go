@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/rooftop-dev/rooftop/engine"
-	"github.com/rooftop-dev/rooftop/engine/loop/search"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -64,7 +63,7 @@ func (p Verdict) goalQuantity() string {
 	if p.Result.Goal == verdict.Cost {
 		return ""
 	}
-	return search.GoalMetric(p.Result.Goal)
+	return p.Result.Goal.Quantity()
 }
 
 // judged replaces the values of a quantity by those of the judged slices, because the diagnoses cover other

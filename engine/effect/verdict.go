@@ -8,7 +8,6 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/loop/search"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -223,7 +222,7 @@ func (p Verdict) Outcome(list []engine.Prediction) (within, known bool) {
 // PredictionOf returns the prediction of the goal's measure if it has both ends; ok is false
 // otherwise. A prediction of cost is inverted to output per dollar.
 func PredictionOf(list []engine.Prediction, g verdict.Goal) (p engine.Prediction, ok bool) {
-	metric := search.GoalMetric(g)
+	metric := g.Quantity()
 	i := slices.IndexFunc(list, func(p engine.Prediction) bool {
 		return p.Metric == metric && p.IsRatio() && p.Low.OK && p.High.OK
 	})

@@ -16,6 +16,18 @@ const (
 	Cost       Goal = "cost"
 )
 
+// Quantity returns the name of the quantity of docs/interfaces.md section 3 that the goal is about. Of cost it is that of
+// a token, the inverse of what is compared.
+func (g Goal) Quantity() string {
+	switch g {
+	case Latency:
+		return MetricE2E.Quantity(0)
+	case Cost:
+		return MetricCost.Quantity(0)
+	}
+	return MetricTokens.Quantity(0)
+}
+
 // Objective is a required limit on a latency, such as a p99 of the time to first token below
 // 0.5 s.
 type Objective struct {

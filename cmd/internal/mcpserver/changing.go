@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/loop/search"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
@@ -40,20 +40,22 @@ type applyArguments struct {
 func (s *Server) addChanging() {
 	addTool(s, "apply", "Make a change",
 		fmt.Sprintf("Restart %s with one setting changed, one of %s. No requests are served meanwhile, for as long as the model loads. It needs a measurement before the change, and allows one change at a time: measure again and ask for the verdict. "+
-			"The change is kept once the verdict is better. Otherwise revert it; it is also reverted when this session ends.", s.c.Changeable, strings.Join(settings(changeable), ", ")),
+			"The change is kept once the verdict is better. Otherwise revert it; it is also reverted when this session ends.", s.c.Changeable, settings((*lever.Lever).Applicable)),
 		document.AppliedSchema, hints{changes: true, world: true}, s.apply)
 	addTool(s, "revert", "Revert the change", fmt.Sprintf("Restart %s exactly as it ran before the change that apply made and that is not kept.", s.c.Changeable),
 		document.AppliedSchema, hints{changes: true, world: true}, s.undo)
 }
 
-// settings returns the names of settings, sorted.
-func settings(lists ...map[string]limits) []string {
+// settings returns the flags of levers that an agent may give a value, sorted.
+func settings(kind func(*lever.Lever) bool) string {
 	var names []string
-	for _, list := range lists {
-		names = slices.AppendSeq(names, maps.Keys(list))
+	for _, l := range lever.All() {
+		if l.Values != nil && kind(l) {
+			names = append(names, l.Flag)
+		}
 	}
 	slices.Sort(names)
-	return names
+	return strings.Join(names, ", ")
 }
 
 // baseline returns the latest measurement of the server that may be changed.
@@ -71,7 +73,7 @@ func (s *Server) apply(ctx context.Context, q *mcp.CallToolRequest, in applyArgu
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := changeable[c.Flag]; !ok {
+	if !lever.Of(c.Flag).Applicable() {
 		return nil, fmt.Errorf("%s cannot be changed here: it may alter answers or take hardware from others; 'rooftop tune --auto --allow-flags' can change it", c.Flag)
 	}
 	release, err := s.claim(nameOf(s.c.Changeable))

@@ -21,6 +21,7 @@ import (
 	"github.com/rooftop-dev/rooftop/cmd/internal/session"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/loop"
 	"github.com/rooftop-dev/rooftop/engine/loop/search"
 	"github.com/rooftop-dev/rooftop/engine/page/tuning"
@@ -273,33 +274,7 @@ func present(m *loop.Measurement, flag string) string {
 	return ""
 }
 
-// limits are the values of a setting that a change may give it.
-type limits struct {
-	least, most float64
-	whole       bool
-	choices     []string // instead of a number
-}
-
-var (
-	count  = limits{least: 1, most: 1 << 24, whole: true}
-	toggle = limits{choices: []string{"on", "off"}}
-)
-
-// changeable are the settings that rooftop itself recommends to change and that leave the model's answers as they are.
-// All others may run code, read files or open connections (--worker-cls, --otlp-traces-endpoint): a name or a value
-// that an agent was talked into must not reach a command line.
-var changeable = map[string]limits{
-	"--max-num-seqs": count, "--max-num-batched-tokens": count, "--num-gpu-blocks-override": count, "--max-loras": count,
-	"--api-server-count": {least: 1, most: 64, whole: true}, "--gpu-memory-utilization": {least: 0.05, most: 0.99},
-	"--enforce-eager": toggle, "--enable-prefix-caching": toggle, "--enable-chunked-prefill": toggle, "--async-scheduling": toggle,
-}
-
-// predictable are further settings whose effect can be predicted.
-var predictable = map[string]limits{
-	"--tensor-parallel-size": {least: 1, most: 64, whole: true}, "--kv-cache-dtype": {choices: []string{"auto", "fp8"}},
-}
-
-// onlyVLLM refuses a server whose flags are not those of changeable and predictable.
+// onlyVLLM refuses a server whose flags are not those of levers.
 func onlyVLLM(f *engine.Facts) error {
 	if g := f.Dialect(); g.ID != catalog.VLLM {
 		return fmt.Errorf("the server is %s: changes are predicted and made here on vLLM only; 'rooftop tune' knows the settings of %s", g.Name, g.Name)
@@ -307,25 +282,25 @@ func onlyVLLM(f *engine.Facts) error {
 	return nil
 }
 
-// newChange returns a change of a setting to a value, both checked.
+// newChange returns a change of a setting to a value, both checked. Settings that are no lever may run code, read files or
+// open connections (--worker-cls, --otlp-traces-endpoint): a name or a value that an agent was talked into must not reach
+// a command line.
 func newChange(flag, to string) (engine.Change, error) {
 	c := engine.Change{Flag: "--" + strings.ReplaceAll(strings.TrimLeft(flag, "-"), "_", "-"), To: strings.TrimSpace(to)}
-	l, ok := changeable[c.Flag]
-	if !ok {
-		l, ok = predictable[c.Flag]
+	l := lever.Of(c.Flag)
+	if l == nil || l.Values == nil {
+		return c, fmt.Errorf("%q is none of the settings that are predicted or changed here: %s", flag, settings(func(*lever.Lever) bool { return true }))
 	}
-	if !ok {
-		return c, fmt.Errorf("%q is none of the settings that are predicted or changed here: %s", flag, strings.Join(settings(changeable, predictable), ", "))
-	}
-	if l.choices != nil {
-		if !slices.Contains(l.choices, c.To) {
-			return c, fmt.Errorf("%s takes %s, not %q", c.Flag, strings.Join(l.choices, " or "), to)
+	values := l.Values
+	if values.Choices != nil {
+		if !slices.Contains(values.Choices, c.To) {
+			return c, fmt.Errorf("%s takes %s, not %q", c.Flag, strings.Join(values.Choices, " or "), to)
 		}
 		return c, nil
 	}
 	v, err := strconv.ParseFloat(c.To, 64)
-	if err != nil || !(v >= l.least && v <= l.most) || l.whole && v != math.Trunc(v) {
-		return c, fmt.Errorf("%s takes a number from %s to %s, not %q", c.Flag, figure.Significant(l.least), figure.Significant(l.most), to)
+	if err != nil || !(v >= values.Least && v <= values.Most) || values.Whole && v != math.Trunc(v) {
+		return c, fmt.Errorf("%s takes a number from %s to %s, not %q", c.Flag, figure.Significant(values.Least), figure.Significant(values.Most), to)
 	}
 	c.To = strconv.FormatFloat(v, 'f', -1, 64)
 	return c, nil

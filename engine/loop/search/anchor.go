@@ -56,7 +56,7 @@ func (a *anchor) relative(goal verdict.Goal, predicted []engine.Prediction) []en
 	out := make([]engine.Prediction, len(predicted))
 	for i, p := range predicted {
 		ratio := a.d.Quantity(p.Metric).Value.Div(a.base.Quantity(p.Metric).Value)
-		if p.Metric == MetricTokens && goal != verdict.Latency {
+		if p.Metric == engine.MetricThroughput && goal != verdict.Latency {
 			ratio = stat.Some(math.Exp(a.offset))
 		}
 		out[i] = p.With(p.Range().Map(func(end stat.Opt) stat.Opt {
@@ -71,28 +71,6 @@ func (a *anchor) relative(goal verdict.Goal, predicted []engine.Prediction) []en
 
 // predictions returns the known parts of a gain as predictions.
 func predictions(g roofline.Gain) []engine.Prediction {
-	return engine.Predict(engine.PredictedRange{Metric: MetricTokens, Range: g.Throughput},
-		engine.PredictedRange{Metric: predictTTFT, Range: g.TTFT}, engine.PredictedRange{Metric: predictITL, Range: g.ITL})
-}
-
-// neededSlots returns how many requests of one rank are in the server, and thus could run.
-func neededSlots(d *engine.Diagnosis) stat.Opt {
-	if p := d.Performance; p != nil {
-		return stat.Some(p.Measured.Batch + p.Measured.Waiting.Or(0))
-	}
-	in := Demand(d)
-	return in.Times(1 / float64(max(1, d.Ranks)))
-}
-
-// sequencesInPool returns the number of sequences that fit into a pool of tokens until they end.
-func sequencesInPool(p *roofline.Performance, tokens float64) float64 {
-	m := &p.Measured
-	each := m.Resident.Or(m.Context)
-	if m.WorkloadKnown {
-		each += m.Workload.Output / 2
-	}
-	if each <= 0 {
-		return math.Inf(1)
-	}
-	return tokens / each
+	return engine.Predict(engine.PredictedRange{Metric: engine.MetricThroughput, Range: g.Throughput},
+		engine.PredictedRange{Metric: engine.MetricTTFT, Range: g.TTFT}, engine.PredictedRange{Metric: engine.MetricITL, Range: g.ITL})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
@@ -109,19 +110,17 @@ func (s *Search) propose(a *anchor, g roofline.Gain, why string, changes ...engi
 	c.setChanges(all)
 	c.Why = why
 	c.Risk = 1
-	c.Costs = []string{oneRestart}
+	c.Costs = []string{lever.Restart}
 	c.Predicted = a.relative(s.Goal.Metric, predictions(g))
 	return c
 }
-
-const oneRestart = "one restart: no requests are served while the model loads and warms up"
 
 // cudaGraphCandidates proposes to remove --enforce-eager. Even if the model predicts next to nothing, the time of
 // a step beyond the model may be kernel launches: it bounds the gain, and only a trial can
 // measure it.
 func (s *Search) cudaGraphCandidates(a *anchor) []candidate {
-	eager, p := a.d.Facts.EnforceEager, a.d.Performance
-	if !eager.Known || !eager.Value || eager.Source == engine.FromDefault || a.d.Facts.Device.Value == "cpu" || !a.d.Facts.GPUKnown {
+	p := a.d.Performance
+	if !lever.GraphsOff(&a.d.Facts) || !a.d.Facts.GPUKnown {
 		return nil
 	}
 	var g roofline.Gain
@@ -136,7 +135,7 @@ func (s *Search) cudaGraphCandidates(a *anchor) []candidate {
 			why += fmt.Sprintf(" Steps take %s times what the hardware needs; the share of kernel launches is unknown until tried.", whole(p.Raw))
 		}
 	}
-	return []candidate{s.propose(a, g, why, a.d.Facts.Change("--enforce-eager", "on", ""))}
+	return []candidate{s.propose(a, g, why, lever.Eager.Change(&a.d.Facts, ""))}
 }
 
 // unexplainedMost bounds the time of a step, as a multiple of the model's, for which launches are a
@@ -150,22 +149,22 @@ func (s *Search) tokenBudgetCandidates(a *anchor) []candidate {
 	p, budget := a.d.Performance, a.d.Facts.MaxNumBatchedTokens
 	_, missed := s.Goal.breach(s.Baseline, nil)
 	latency := s.Goal.Metric == verdict.Latency || missed > 0
-	if p == nil || !budget.Known || !a.d.Facts.ChunkedPrefill.Value || !latency && budget.Value >= usualStep {
+	if p == nil || !budget.Known || !a.d.Facts.ChunkedPrefill.Value || !latency && budget.Value >= lever.UsualBudget {
 		return nil
 	}
 	var list []candidate
 	if latency {
 		least := max(leastStep, a.d.Facts.MaxNumSeqs.Value)
-		for to := mostStep; to >= least; to /= 2 {
+		for to := lever.MostBudget; to >= least; to /= 2 {
 			list = append(list, s.withTokenBudget(a, to))
 		}
 	} else {
-		for to := usualStep; to <= mostStep; to *= 2 {
+		for to := lever.UsualBudget; to <= lever.MostBudget; to *= 2 {
 			list = append(list, s.withTokenBudget(a, to))
 		}
 	}
 	best := s.bestOf(list)
-	if !latency && !PredictionOf(list[0].Predicted, MetricTokens).Mid.OK {
+	if !latency && !PredictionOf(list[0].Predicted, engine.MetricThroughput).Mid.OK {
 		best = append(best, list[0]) // its gain is unknown
 	}
 	return best
@@ -187,12 +186,12 @@ func (s *Search) withTokenBudget(a *anchor, to int) candidate {
 			end.V = min(0, end.V)
 		}
 	}
-	if now < usualStep && to == usualStep && g.Throughput.Mid.Or(0) < 2*MinGain && p.PrefillShare().Or(0) >= unsureShare {
+	if now < lever.UsualBudget && to == lever.UsualBudget && g.Throughput.Mid.Or(0) < 2*MinGain && p.PrefillShare().Or(0) >= unsureShare {
 		// The model does not know how much of the matrix units small steps waste.
 		g.Throughput = roofline.Range{Low: stat.Some(0), High: stat.Some(unsureGain)}
 		why = fmt.Sprintf("Steps of %d tokens waste a part of the matrix units: how large a part is unknown until tried.", now)
 	}
-	c := s.propose(a, g, why, a.d.Facts.Change("--max-num-batched-tokens", strconv.Itoa(now), strconv.Itoa(to)))
+	c := s.propose(a, g, why, lever.TokenBudget.Change(&a.d.Facts, strconv.Itoa(to)))
 	if c.Flag != "" {
 		c.predictPause(a.d, p.FullStep(float64(to), p.Measured.PrefillContext))
 	}
@@ -200,14 +199,10 @@ func (s *Search) withTokenBudget(a *anchor, to int) candidate {
 }
 
 const (
-	leastStep, mostStep = 256, 16384 // tokens
-	// usualStep is the smallest default of vLLM on a GPU. For throughput, a smaller budget is never
-	// better than it, only its gain may be too small to distinguish from noise.
-	usualStep = 2048
+	leastStep = 256 // tokens
 	// unsureShare is the least share of prefill in a step for which a larger budget than a small one may
 	// gain more than the model predicts, and unsureGain what it gained at most on simulated servers.
 	unsureShare, unsureGain = 0.1, 0.25
-	predictITLTail          = "itl_p99_s"
 	// pauseRatio is the least ratio of the 99th percentile to the mean of the time between tokens at
 	// which prefills in the step determine the percentile.
 	pauseRatio = 2
@@ -218,7 +213,7 @@ const (
 // predictPause adds the relative change of the 99th percentile of the time between tokens for a
 // largest step of this many seconds. It adds none if prefills do not determine it.
 func (c *candidate) predictPause(d *engine.Diagnosis, step float64) {
-	mean, tail := d.Quantity(predictITL).Value, d.Quantity(predictITLTail).Value
+	mean, tail := d.Quantity(engine.MetricITL).Value, d.Quantity(engine.MetricITLTail).Value
 	p, budget := d.Performance, d.Facts.MaxNumBatchedTokens
 	if !mean.OK || !tail.OK || tail.V < pauseRatio*mean.V || !budget.Known {
 		return
@@ -226,7 +221,7 @@ func (c *candidate) predictPause(d *engine.Diagnosis, step float64) {
 	if now := p.FullStep(float64(budget.Value), p.Measured.PrefillContext); now > 0 {
 		by := max(step/now, mean.V/tail.V)
 		c.Predicted = append(c.Predicted, engine.Prediction{
-			Metric: predictITLTail, Unit: "ratio", Low: stat.Some(by/pauseError - 1), Mid: stat.Some(by - 1), High: stat.Some(by*pauseError - 1),
+			Metric: engine.MetricITLTail, Unit: "ratio", Low: stat.Some(by/pauseError - 1), Mid: stat.Some(by - 1), High: stat.Some(by*pauseError - 1),
 		})
 	}
 }

@@ -12,15 +12,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
-// Metrics of predictions other than those of the rules.
-const (
-	MetricTokens = "generation_tokens_per_s"
-	predictTTFT  = "ttft_mean_s"
-	predictITL   = "itl_mean_s"
-	MetricE2E    = "e2e_mean_s"
-	predictCost  = "usd_per_million_tokens"
-)
-
 // Goal is what changes should improve, and the objectives that they must meet.
 type Goal struct {
 	Metric     verdict.Goal
@@ -49,22 +40,11 @@ func spread(b roofline.Range) float64 {
 	return max(0, b.High.V-b.Low.V) / 2 / z80
 }
 
-// GoalMetric returns the metric of predictions of a goal.
-func GoalMetric(goal verdict.Goal) string {
-	switch goal {
-	case verdict.Latency:
-		return MetricE2E
-	case verdict.Cost:
-		return predictCost
-	}
-	return MetricTokens
-}
-
 // Gain returns the predictions of a goal as logarithms for which larger is better.
 func Gain(goal verdict.Goal, predicted []engine.Prediction) roofline.Range {
-	metric, sign := MetricTokens, 1.0
+	metric, sign := engine.MetricThroughput, 1.0
 	if goal == verdict.Latency {
-		metric, sign = MetricE2E, -1
+		metric, sign = engine.MetricE2E, -1
 	}
 	i := slices.IndexFunc(predicted, func(p engine.Prediction) bool { return p.Metric == metric && p.IsRatio() })
 	if i < 0 {
@@ -102,9 +82,9 @@ func PredictionOf(predicted []engine.Prediction, metric string) engine.Predictio
 // endToEnd predicts the mean time of a request from its two parts, the time to first token and the
 // decode time. It is absent if either is unknown.
 func endToEnd(d *engine.Diagnosis, predicted []engine.Prediction) engine.Prediction {
-	out := engine.Prediction{Metric: MetricE2E, Unit: "ratio"}
-	first, rest := d.Quantity(predictTTFT).Value, decodeTime(d)
-	ttft, itl := PredictionOf(predicted, predictTTFT), PredictionOf(predicted, predictITL)
+	out := engine.Prediction{Metric: engine.MetricE2E, Unit: "ratio"}
+	first, rest := d.Quantity(engine.MetricTTFT).Value, decodeTime(d)
+	ttft, itl := PredictionOf(predicted, engine.MetricTTFT), PredictionOf(predicted, engine.MetricITL)
 	if !first.OK || !rest.OK || first.V+rest.V <= 0 {
 		return out
 	}
@@ -119,7 +99,7 @@ func endToEnd(d *engine.Diagnosis, predicted []engine.Prediction) engine.Predict
 
 // decodeTime returns the mean time from a request's first token to its last, in seconds.
 func decodeTime(d *engine.Diagnosis) stat.Opt {
-	itl, output := d.Quantity(predictITL).Value, d.Quantity("output_tokens_mean").Value
+	itl, output := d.Quantity(engine.MetricITL).Value, d.Quantity("output_tokens_mean").Value
 	if !output.OK {
 		return stat.None
 	}
@@ -129,7 +109,7 @@ func decodeTime(d *engine.Diagnosis) stat.Opt {
 // complete adds the goal's own prediction if it follows from the others. The cost of a token is the inverse
 // of throughput: a change that needs more hardware is not proposed for a goal of cost.
 func (a *Goal) complete(d *engine.Diagnosis, predicted []engine.Prediction) []engine.Prediction {
-	own := PredictionOf(predicted, GoalMetric(a.Metric))
+	own := PredictionOf(predicted, a.Metric.Quantity())
 	switch {
 	case own.Range().Known():
 		return predicted
@@ -138,7 +118,7 @@ func (a *Goal) complete(d *engine.Diagnosis, predicted []engine.Prediction) []en
 			return predicted
 		}
 	case a.Metric == verdict.Cost:
-		own = own.With(PredictionOf(predicted, MetricTokens).Range().Inverse())
+		own = own.With(PredictionOf(predicted, engine.MetricThroughput).Range().Inverse())
 	}
 	if !own.Range().Known() {
 		return predicted
@@ -206,7 +186,7 @@ func predictedLatency(o verdict.Objective, predicted []engine.Prediction, d *eng
 		}
 	}
 	if metric == verdict.MetricE2E {
-		if p := PredictionOf(predicted, MetricE2E); p.Mid.OK {
+		if p := PredictionOf(predicted, engine.MetricE2E); p.Mid.OK {
 			return p.Mid
 		}
 		return endToEnd(d, predicted).Mid

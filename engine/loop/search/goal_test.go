@@ -31,11 +31,11 @@ func TestMissedObjectivesAreSaid(t *testing.T) {
 // TestAGoalOfCostIsPredicted has a change of which only the throughput is predicted, and one of a rule, which
 // predicts its cost.
 func TestAGoalOfCostIsPredicted(t *testing.T) {
-	tokens := engine.Prediction{Metric: MetricTokens, Unit: "ratio", Mid: stat.Some(1), High: stat.Some(3)}
-	cost := engine.Prediction{Metric: predictCost, Unit: "ratio", High: stat.Some(-0.1)}
+	tokens := engine.Prediction{Metric: engine.MetricThroughput, Unit: "ratio", Mid: stat.Some(1), High: stat.Some(3)}
+	cost := engine.Prediction{Metric: engine.MetricCost, Unit: "ratio", High: stat.Some(-0.1)}
 	goal := NewGoal(verdict.Cost, nil, 0)
 	list := goal.complete(&engine.Diagnosis{}, []engine.Prediction{tokens})
-	if p := PredictionOf(list, predictCost); len(list) != 2 || p.High.OK || p.Mid != stat.Some(-0.5) || p.Low != stat.Some(-0.75) {
+	if p := PredictionOf(list, engine.MetricCost); len(list) != 2 || p.High.OK || p.Mid != stat.Some(-0.5) || p.Low != stat.Some(-0.75) {
 		t.Errorf("%+v", list)
 	}
 	if list := goal.complete(&engine.Diagnosis{}, []engine.Prediction{tokens, cost}); len(list) != 2 || list[1] != cost {

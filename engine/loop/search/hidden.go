@@ -2,10 +2,12 @@ package search
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 
+	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -20,12 +22,12 @@ type relief struct {
 // hiddenCandidates returns changes of two flags, of which one lifts a limit that would keep the other from
 // gaining anything.
 func (s *Search) hiddenCandidates(a *anchor) []candidate {
-	need := neededSlots(a.d)
+	need := lever.NeededSlots(a.d)
 	if a.d.Performance == nil || !need.OK {
 		return nil
 	}
 	var out []candidate
-	for _, r := range [...]*relief{s.moreServers(a), wholeSteps(a)} {
+	for _, r := range [...]*relief{a.moreServers(), a.wholeSteps()} {
 		if r == nil {
 			continue
 		}
@@ -45,17 +47,19 @@ func (s *Search) hiddenCandidates(a *anchor) []candidate {
 	return out
 }
 
-const (
-	// busyFront is the share of a core from which one API server is taken to limit larger batches.
-	busyFront = 0.6
-	// frontRelief is the share of a core that each API server should use, and mostServers the most to
-	// propose.
-	frontRelief = 0.5
-	mostServers = 8
-)
+// busyFront is the share of a core from which one API server is taken to limit larger batches.
+const busyFront = 0.6
+
+// lifted returns the anchor with a change made in its model.
+func (a *anchor) lifted(why string, change engine.Change, lift func(f *engine.Facts, m *roofline.Measured)) *relief {
+	d, free := *a.d, *a.d.Performance
+	d.Performance = &free
+	lift(&d.Facts, &free.Measured)
+	return &relief{anchor: anchor{d: &d, base: a.base, changes: a.with(change), offset: a.offset}, why: why}
+}
 
 // moreServers lifts the limit of a busy API server. It is nil if there is none.
-func (s *Search) moreServers(a *anchor) *relief {
+func (a *anchor) moreServers() *relief {
 	busy, servers := a.d.Performance.Measured.FrontShare, a.d.Facts.APIServerCount
 	if busy.Or(0) < busyFront || !servers.Known || servers.Value != 1 || a.d.Facts.OnCPU() {
 		return nil
@@ -63,29 +67,21 @@ func (s *Search) moreServers(a *anchor) *relief {
 	free := *a.d.Performance
 	free.Measured.FrontShare = stat.None
 	most := max(1, free.Throughput(free.Measured.Batch+free.Measured.Waiting.Or(0))/max(1e-9, free.Throughput(free.Measured.Batch)))
-	to := min(mostServers, max(2, int(math.Ceil(busy.V*most/frontRelief))))
-	free.Measured.FrontShare = stat.Some(busy.V / float64(to))
-	d := *a.d
-	d.Performance = &free
-	return &relief{
-		anchor: anchor{d: &d, base: a.base, changes: a.with(a.d.Facts.Change("--api-server-count", "1", strconv.Itoa(to))), offset: a.offset},
-		why:    fmt.Sprintf("One API server uses %s of a core, so nothing else helps while it is the only one: both change in one restart.", figure.PercentSign(busy.V)),
-	}
+	to := lever.ServersFor(1, busy.V*most)
+	why := fmt.Sprintf("One API server uses %s of a core, so nothing else helps while it is the only one: both change in one restart.", figure.PercentSign(busy.V))
+	return a.lifted(why, lever.APIServers.Change(&a.d.Facts, strconv.Itoa(to)), func(_ *engine.Facts, m *roofline.Measured) {
+		m.FrontShare = stat.Some(busy.V / float64(to))
+	})
 }
 
 // wholeSteps lifts a token budget below vLLM's smallest default. It is nil if the budget is not smaller.
-func wholeSteps(a *anchor) *relief {
+func (a *anchor) wholeSteps() *relief {
 	budget := a.d.Facts.MaxNumBatchedTokens
-	if !budget.Known || budget.Value >= usualStep || !a.d.Facts.ChunkedPrefill.Value {
+	if !budget.Known || budget.Value >= lever.UsualBudget || !a.d.Facts.ChunkedPrefill.Value {
 		return nil
 	}
-	free := *a.d.Performance
-	free.Measured.TokenBudget = stat.Some(usualStep)
-	d := *a.d
-	d.Performance = &free
-	d.Facts.MaxNumBatchedTokens.Value = usualStep
-	return &relief{
-		anchor: anchor{d: &d, base: a.base, changes: a.with(a.d.Facts.Change("--max-num-batched-tokens", strconv.Itoa(budget.Value), strconv.Itoa(usualStep))), offset: a.offset},
-		why:    fmt.Sprintf("A step of %d tokens fills up before more requests can run: both change in one restart.", budget.Value),
-	}
+	why := fmt.Sprintf("A step of %d tokens fills up before more requests can run: both change in one restart.", budget.Value)
+	return a.lifted(why, lever.TokenBudget.Change(&a.d.Facts, strconv.Itoa(lever.UsualBudget)), func(f *engine.Facts, m *roofline.Measured) {
+		m.TokenBudget, f.MaxNumBatchedTokens.Value = stat.Some(lever.UsualBudget), lever.UsualBudget
+	})
 }

@@ -60,7 +60,7 @@ func TestSearchTakesIdleGPUsOnlyIfAllowed(t *testing.T) {
 	if r == nil {
 		t.Fatal(why)
 	}
-	if to := value(t, r, tensorParallel); to != 4 {
+	if to := value(t, r, "--tensor-parallel-size"); to != 4 {
 		t.Errorf("degree %v, want 4: three further GPUs are idle", to)
 	}
 	d.Facts.GPUsFree = engine.Fact[int]{}

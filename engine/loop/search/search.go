@@ -2,16 +2,15 @@ package search
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -128,10 +127,10 @@ func (s *Search) tellable(best *candidate, allowed []candidate) *candidate {
 
 // isFurther reports whether a candidate is a larger step of the same flag in the same direction.
 func (c *candidate) isFurther(o *candidate) bool {
-	from, err1 := strconv.ParseFloat(o.From, 64)
-	near, err2 := strconv.ParseFloat(o.To, 64)
-	far, err3 := strconv.ParseFloat(c.To, 64)
-	return c.Flag == o.Flag && len(c.Also) == len(o.Also) && errors.Join(err1, err2, err3) == nil && (far-near)*(near-from) > 0
+	from, ok1 := lever.Number(o.From)
+	near, ok2 := lever.Number(o.To)
+	far, ok3 := lever.Number(c.To)
+	return c.Flag == o.Flag && len(c.Also) == len(o.Also) && ok1 && ok2 && ok3 && (far-near)*(near-from) > 0
 }
 
 // comesBefore reports whether a candidate is tried before another: the higher value first, but a
@@ -319,11 +318,12 @@ func (s *Search) forbidden(flag string) string {
 		return ""
 	}
 	named := func(name string) bool { return flagName(name) == flagName(flag) }
+	l := lever.Of(engine.Change{Flag: flag}.Canonical().Flag)
 	switch {
 	case s.Allow != nil && !slices.ContainsFunc(s.Allow, named):
 		return "not one of the allowed flags"
-	case s.Allow == nil && (engine.Change{Flag: flag}).Sets(tensorParallel):
-		return "it takes idle GPUs of the machine; --allow-flags has to name it"
+	case s.Allow == nil && l != nil && l.Asks != "":
+		return l.Asks
 	case s.Allow == nil && catalog.ChangesAnswers(flag):
 		return "it can change the model's answers; --allow-flags has to name it"
 	}

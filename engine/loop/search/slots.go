@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/lever"
+	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -19,7 +21,7 @@ type level struct{ slots, gain float64 }
 // model, calibrated on either side of it; without a model, by a parabola through the measurements.
 func (s *Search) slotCandidates(anchors []anchor) []candidate {
 	now := s.Baseline.Facts.MaxNumSeqs
-	need := neededSlots(s.Baseline)
+	need := lever.NeededSlots(s.Baseline)
 	if !now.Known || !need.OK {
 		return nil
 	}
@@ -132,11 +134,7 @@ func (s *Search) withSlots(anchors []anchor, to int) candidate {
 // slotsAt predicts a number of slots from one anchor.
 func (s *Search) slotsAt(a *anchor, to int) candidate {
 	p := a.d.Performance
-	g := p.RaiseSlots(to)
-	if to < a.d.Facts.MaxNumSeqs.Value {
-		g = p.LowerSlots(to)
-	}
-	c := s.propose(a, g, s.slotsWhy(a, to), a.d.Facts.Change("--max-num-seqs", strconv.Itoa(s.Baseline.Facts.MaxNumSeqs.Value), strconv.Itoa(to)))
+	c := s.propose(a, lever.GainOfSlots(a.d, to), s.slotsWhy(a, to), a.d.Facts.Change("--max-num-seqs", strconv.Itoa(s.Baseline.Facts.MaxNumSeqs.Value), strconv.Itoa(to)))
 	if c.Flag == "" || len(a.changes) > 0 {
 		return c
 	}
@@ -195,11 +193,8 @@ func (s *Search) bracketSlots(anchors []anchor, now float64) []candidate {
 		if slices.ContainsFunc(points, func(p level) bool { return int(p.slots) == to }) || to < 1 {
 			return
 		}
-		c := candidate{Recommendation: engine.Recommendation{Finding: engine.SearchStep}}
-		changes, _ := s.Baseline.Facts.WithPool([]engine.Change{s.Baseline.Facts.Change("--max-num-seqs", strconv.Itoa(int(now)), strconv.Itoa(to))})
-		c.setChanges(changes)
-		c.Why, c.Risk, c.Costs = why, 1, []string{oneRestart}
-		p := engine.Prediction{Metric: MetricTokens, Unit: "ratio", Mid: Ratio(gain), High: Ratio(most)}
+		c := s.propose(&anchors[0], roofline.Gain{}, why, lever.Slots.Change(&s.Baseline.Facts, strconv.Itoa(to)))
+		p := engine.Prediction{Metric: engine.MetricThroughput, Unit: "ratio", Mid: Ratio(gain), High: Ratio(most)}
 		if gain.OK {
 			p.Low = Ratio(stat.Some(gain.V - leastBand))
 		}
@@ -239,8 +234,8 @@ func (s *Search) levels(now float64) []level {
 			}
 			continue
 		}
-		from, okFrom := parseNumber(t.Changes[0].From)
-		to, okTo := parseNumber(t.Changes[0].To)
+		from, okFrom := lever.Number(t.Changes[0].From)
+		to, okTo := lever.Number(t.Changes[0].To)
 		switch {
 		case t.Ending == Gained:
 			sum -= t.Effect.V // the level before the change

@@ -7,11 +7,10 @@ import (
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
-
-const tensorParallel = "--tensor-parallel-size"
 
 // tensorParallelCandidates proposes a larger tensor-parallel degree if the server's machine has idle GPUs for
 // it. Others may need this hardware, so an automatic run needs the flag in its allowed
@@ -28,31 +27,15 @@ func (s *Search) tensorParallelCandidates(a *anchor) []candidate {
 			continue
 		}
 		more := (to - now) * ranks
-		c := s.propose(a, withDegree(a.d, to),
+		c := s.propose(a, lever.GainOfDegree(a.d, to),
 			fmt.Sprintf("%s of this machine %s idle: each step is shared by %d GPUs instead of %d, and the KV pool grows.", figure.Counted(float64(f.GPUsFree.Value), "GPU"), isOrAre(f.GPUsFree.Value), to, now),
-			a.d.Facts.Change(tensorParallel, strconv.Itoa(now), strconv.Itoa(to)))
+			lever.TensorParallel.Change(&a.d.Facts, strconv.Itoa(to)))
 		c.Risk = 2
 		c.Costs = append(slices.Clone(c.Costs), figure.Counted(float64(more), "more GPU"))
 		c.Rejected = []engine.Rejected{{What: "another replica on the idle GPUs", Why: "may serve more requests in all, but each of them no faster; it needs a load balancer"}}
 		list = append(list, c)
 	}
 	return s.bestOf(list)
-}
-
-// withDegree predicts a tensor-parallel degree. A number of blocks that is given stays, although there is
-// memory for more.
-func withDegree(d *engine.Diagnosis, to int) roofline.Gain {
-	p := *d.Performance
-	if wide := p.Config; d.Facts.NumGPUBlocksOverride.Known {
-		util := d.Facts.GPUMemoryUtilization.Value
-		was, _, _ := wide.Capacity(util)
-		wide.TP = to
-		is, _, _ := wide.Capacity(util)
-		if was > 0 && is > 0 {
-			p.Measured.KVCapacity = p.Measured.KVCapacity.Times(was / is)
-		}
-	}
-	return p.TensorParallel(to)
 }
 
 func isOrAre(n int) string {

@@ -1,12 +1,11 @@
 package search
 
 import (
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
@@ -35,15 +34,10 @@ type Trial struct {
 	Since []string
 }
 
-// entangled are flags whose best values depend on each other: slots need a pool to run in and a
-// token budget.
-var entangled = [...]string{
-	"--max-num-seqs", "--gpu-memory-utilization", "--num-gpu-blocks-override", "--kv-cache-dtype",
-	"--max-num-batched-tokens", "--kv-cache-memory-bytes",
-}
-
-func isEntangled(flag string) bool {
-	return slices.Contains(entangled[:], engine.Change{Flag: flag}.Canonical().Flag)
+// isTied reports whether the best value of an engine's flag depends on that of others.
+func isTied(flag string) bool {
+	l := lever.Of(engine.Change{Flag: flag}.Canonical().Flag)
+	return l != nil && l.Tied
 }
 
 // dependencyChanged reports whether another flag, on which the value of this change depends, was changed
@@ -52,10 +46,10 @@ func (t *Trial) dependencyChanged() bool {
 	touches := func(flag string) bool {
 		return slices.ContainsFunc(t.Changes, func(c engine.Change) bool { return c.Flag == flag })
 	}
-	if !slices.ContainsFunc(t.Changes, func(c engine.Change) bool { return isEntangled(c.Flag) }) {
+	if !slices.ContainsFunc(t.Changes, func(c engine.Change) bool { return isTied(c.Flag) }) {
 		return false
 	}
-	return slices.ContainsFunc(t.Since, func(flag string) bool { return isEntangled(flag) && !touches(flag) })
+	return slices.ContainsFunc(t.Since, func(flag string) bool { return isTied(flag) && !touches(flag) })
 }
 
 // sameLoad reports whether the trial took place under the load of a diagnosis.
@@ -81,21 +75,16 @@ func atLeastAsFar(c, was engine.Change) bool {
 	if engine.SameValue(c.To, was.To) {
 		return true
 	}
-	to, okTo := parseNumber(c.To)
-	limit, okLimit := parseNumber(was.To)
-	from, okFrom := parseNumber(was.From)
+	to, okTo := lever.Number(c.To)
+	limit, okLimit := lever.Number(was.To)
+	from, okFrom := lever.Number(was.From)
 	if !okFrom {
-		from, okFrom = parseNumber(c.From)
+		from, okFrom = lever.Number(c.From)
 	}
 	if !okTo || !okLimit || !okFrom {
 		return false
 	}
 	return limit > from && to >= limit || limit < from && to <= limit
-}
-
-func parseNumber(text string) (float64, bool) {
-	v, err := strconv.ParseFloat(text, 64)
-	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
 
 // excludes returns why the trial excludes changes under the load of a diagnosis, or "".
