@@ -100,6 +100,16 @@ func Predict(list ...PredictedRange) []Prediction {
 	return out
 }
 
+// PredictionOf returns the prediction of a metric, or an unknown one.
+func PredictionOf(predicted []Prediction, metric string) Prediction {
+	for _, p := range predicted {
+		if p.Metric == metric {
+			return p
+		}
+	}
+	return Prediction{Metric: metric, Unit: "ratio"}
+}
+
 // PredictedRange is the predicted relative change of a metric.
 type PredictedRange struct {
 	Metric string

@@ -44,27 +44,14 @@ const (
 	inputWaiting    = "num_requests_waiting"
 	inputKV         = "kv_cache_usage_perc"
 	inputPrefill    = "request_prefill_time_seconds"
-	inputCapacity   = "the size of the KV pool"
 	inputPromptLen  = "request_prompt_tokens"
-	inputFinished   = "request_success"
-	inputHits       = "prefix-cache counters"
 	inputBudget     = "max_num_batched_tokens"
 	inputIterations = "iteration_tokens_total"
 	inputTTFT       = "time_to_first_token_seconds"
-	inputQueue      = "request_queue_time_seconds"
-	inputITL        = "inter_token_latency_seconds"
 	inputParts      = "the tokens of each step: a long prompt counts in the step of its last part alone"
-	inputGPU        = "a readable GPU"
-	inputThrottle   = "the GPU's throttle reasons"
 	inputAdapters   = "lora_requests_info"
-	inputRanks      = "several data-parallel ranks"
 
-	inputV1      = "vLLM's V1 engine: V0 schedules steps differently"
-	inputChunked = "chunked prefill (without it vLLM refuses a budget below max_model_len)"
-
-	inputRankKV      = "kv_cache_usage_perc of each rank"
-	inputRankRunning = "num_requests_running of each rank"
-	inputOneClock    = "metrics page and GPU read within one second of each other"
+	inputOneClock = "metrics page and GPU read within one second of each other"
 )
 
 // idle returns the result of a rule about load for a window without requests.

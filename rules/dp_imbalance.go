@@ -95,7 +95,7 @@ func checkDPImbalance(w *engine.Window, f *engine.Facts) engine.Check {
 		return lacks(inputWindow)
 	}
 	if len(w.Ranks) < 2 {
-		return lacks(inputRanks)
+		return lacks("several data-parallel ranks")
 	}
 	if !loaded(w) {
 		return idle()
@@ -104,11 +104,11 @@ func checkDPImbalance(w *engine.Window, f *engine.Facts) engine.Check {
 	uneven := comparison{stat.Some(max(s.running, s.kv)), ">", imbalanceRatio, ""}
 	switch {
 	case s.known < 2:
-		return lacks(inputRankRunning)
+		return lacks("num_requests_running of each rank")
 	case s.waiting < imbalanceQueue:
 		return above("requests waiting in one rank", stat.Some(s.waiting), imbalanceQueue, "req")
 	case s.free < 0 && s.unsure:
-		return lacks(inputRankKV)
+		return lacks("kv_cache_usage_perc of each rank")
 	case s.free < 0:
 		uneven.op = ""
 		return notFired("no rank has a free slot and room; busiest rank over the mean", uneven)

@@ -42,17 +42,9 @@ func reject(fix *engine.Fix, what, why string) {
 // it, as where another condition made the rule fire, has the operator that holds: evidence never
 // contradicts itself.
 func compared(name string, v stat.Opt, unit, op string, limit float64, source engine.Source, text string) engine.Evidence {
-	if v.OK {
-		switch other := complement[op]; op {
-		case "<", ">=":
-			if (v.V < limit) != (op == "<") {
-				op = other
-			}
-		case ">", "<=":
-			if (v.V > limit) != (op == ">") {
-				op = other
-			}
-		}
+	holds := map[string]bool{"<": v.V < limit, ">=": v.V >= limit, ">": v.V > limit, "<=": v.V <= limit}
+	if v.OK && !holds[op] {
+		op = complement[op]
 	}
 	return engine.Evidence{Name: name, Value: v, Unit: unit, Op: op, Limit: stat.Some(limit), Source: source, Text: text}
 }

@@ -83,7 +83,7 @@ func frontTimesOf(w *engine.Window) (t frontTimes, missing string) {
 	case !w.Hist[engine.HistTTFT].OK && !w.Hist[engine.HistE2E].OK:
 		return t, inputTTFT
 	case !queue.OK:
-		return t, inputQueue
+		return t, "request_queue_time_seconds"
 	case !prefill.OK:
 		return t, inputPrefill
 	}

@@ -47,25 +47,17 @@ func setImpact(f *engine.Finding) {
 	if f.Fix.Withheld != "" {
 		return
 	}
-	for _, p := range f.Fix.Predicted {
-		if p.Metric == latencyRules[f.ID] && p.Mid.OK {
-			f.Impact = max(f.Impact, impactOf(-p.Mid.V))
-		}
+	if p := engine.PredictionOf(f.Fix.Predicted, latencyRules[f.ID]); p.Mid.OK {
+		f.Impact = max(f.Impact, impactOf(-p.Mid.V))
 	}
 }
 
 // predictedGain returns the middle and upper end of the gain of a fix as positive ratios: in
 // throughput if predicted, else in time to first token.
 func predictedGain(fix *engine.Fix) (mid, high stat.Opt) {
-	for _, p := range fix.Predicted {
-		if p.Metric == engine.MetricThroughput && (p.Mid.OK || p.High.OK) {
-			return p.Mid, p.High
-		}
+	if p := engine.PredictionOf(fix.Predicted, engine.MetricThroughput); p.Mid.OK || p.High.OK {
+		return p.Mid, p.High
 	}
-	for _, p := range fix.Predicted {
-		if p.Metric == engine.MetricTTFT && (p.Mid.OK || p.Low.OK) {
-			return p.Mid.Times(-1), p.Low.Times(-1)
-		}
-	}
-	return stat.None, stat.None
+	first := engine.PredictionOf(fix.Predicted, engine.MetricTTFT)
+	return first.Mid.Times(-1), first.Low.Times(-1)
 }

@@ -74,7 +74,7 @@ func checkKVAdmission(w *engine.Window, f *engine.Facts) engine.Check {
 	case !kvPeak(w).OK:
 		return lacks(inputKV)
 	case !f.KVCapacityTokens.Known:
-		return lacks(inputCapacity)
+		return lacks("the size of the KV pool")
 	case !prompt.OK:
 		return lacks(inputPromptLen)
 	}

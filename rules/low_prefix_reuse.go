@@ -81,14 +81,10 @@ func cachingOff(w *engine.Window, f *engine.Facts) bool {
 // missing, if the counters are missing or inflated. A window that counts no prompt, as with a few
 // long ones, has the rate since the server's start.
 func hitRate(w *engine.Window) (rate stat.Opt, why string) {
-	if w.Delta[engine.CounterPromptTokens].Or(0) > 0 || w.Delta[engine.CounterPrefixQueries].Or(0) > 0 {
-		return hitRateOf(w, &w.Delta)
+	counted := &w.Delta
+	if counted[engine.CounterPromptTokens].Or(0) <= 0 && counted[engine.CounterPrefixQueries].Or(0) <= 0 {
+		counted = &w.Last
 	}
-	return hitRateOf(w, &w.Last)
-}
-
-// hitRateOf is hitRate of the window's own increases, or of its totals.
-func hitRateOf(w *engine.Window, counted *[engine.NumCounters]stat.Opt) (rate stat.Opt, why string) {
 	prompt, cached := counted[engine.CounterPromptTokens], counted[engine.CounterPromptTokensCached]
 	queries, hits := counted[engine.CounterPrefixQueries], counted[engine.CounterPrefixHits]
 	switch {
@@ -103,7 +99,7 @@ func hitRateOf(w *engine.Window, counted *[engine.NumCounters]stat.Opt) (rate st
 	case queries.OK:
 		return stat.None, "a prompt looked up in the cache"
 	}
-	return stat.None, inputHits
+	return stat.None, "prefix-cache counters"
 }
 
 // checkProfileReuse checks R3 as PROFILE defines it.
@@ -114,7 +110,7 @@ func checkProfileReuse(w *engine.Window, f *engine.Facts) engine.Check {
 	}
 	rate := w.Rate[engine.CounterRequestSuccess]
 	if !rate.OK {
-		return lacks(inputFinished)
+		return lacks("request_success")
 	}
 	if rate.V < reuseRequests {
 		return above("requests per second", rate, reuseRequests, "1/s")

@@ -55,7 +55,7 @@ func checkPowerLimit(w *engine.Window, _ *engine.Facts) engine.Check {
 		return lacks(inputWindow)
 	}
 	if len(w.GPUs) == 0 {
-		return lacks(inputGPU)
+		return lacks("a readable GPU")
 	}
 	if !loaded(w) {
 		return idle()
@@ -82,7 +82,7 @@ func checkPowerLimit(w *engine.Window, _ *engine.Facts) engine.Check {
 		}
 	}
 	if !readable {
-		return lacks(inputThrottle)
+		return lacks("the GPU's throttle reasons")
 	}
 	if capped {
 		return notFired("a GPU is throttled for power at times; share of the limit drawn on average", comparison{share, "<", powerAtLimit, "ratio"})

@@ -126,11 +126,11 @@ func checkPrefillInterference(w *engine.Window, f *engine.Facts) engine.Check {
 	itl, steps := &w.Hist[engine.HistITL], &w.Hist[engine.HistIterationTokens]
 	switch {
 	case f.V0.Value:
-		return lacks(inputV1)
+		return lacks("vLLM's V1 engine: V0 schedules steps differently")
 	case !f.ChunkedPrefill.Known || !f.ChunkedPrefill.Value:
-		return lacks(inputChunked)
+		return lacks("chunked prefill (without it vLLM refuses a budget below max_model_len)")
 	case !itl.OK || len(itl.Counts) == 0:
-		return lacks(inputITL)
+		return lacks("inter_token_latency_seconds")
 	case w.Running.V <= 0 || itl.Count <= 0:
 		return idle()
 	}

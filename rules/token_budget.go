@@ -200,11 +200,7 @@ func seenBudget(w *engine.Window) stat.Opt {
 	if !prefill.OK || !longest.OK || busy < budgetPrefills || prefill.V < budgetChunks*longest.V {
 		return stat.None
 	}
-	computed := w.Rate[engine.CounterPromptTokensComputed]
-	if !computed.OK {
-		computed = w.Rate[engine.CounterPromptTokens]
-	}
-	tokens := computed.Plus(w.Rate[engine.CounterGenerationTokens]).Times(1 / float64(ranks(w)))
+	tokens := stepTokensPerS(w).Times(1 / float64(ranks(w)))
 	if !tokens.OK || !itl.Mean().OK {
 		return stat.None
 	}
@@ -234,6 +230,11 @@ func stepTokens(w *engine.Window) stat.Opt {
 	for i := range w.Ranks {
 		steps = steps.Plus(w.Ranks[i].StepsPerS)
 	}
+	return stepTokensPerS(w).Div(steps)
+}
+
+// stepTokensPerS returns the tokens that all steps compute per second.
+func stepTokensPerS(w *engine.Window) stat.Opt {
 	computed := w.Rate[engine.CounterPromptTokensComputed]
 	if !computed.OK {
 		computed = w.Rate[engine.CounterPromptTokens]
@@ -241,7 +242,7 @@ func stepTokens(w *engine.Window) stat.Opt {
 	if !computed.OK {
 		return stat.None
 	}
-	return computed.Plus(w.Rate[engine.CounterGenerationTokens]).Div(steps)
+	return computed.Plus(w.Rate[engine.CounterGenerationTokens])
 }
 
 func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {

@@ -7,6 +7,7 @@ import (
 	"github.com/rooftop-dev/rooftop/catalog"
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/figure"
+	"github.com/rooftop-dev/rooftop/engine/lever"
 	"github.com/rooftop-dev/rooftop/engine/roofline"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
@@ -158,17 +159,10 @@ func prefillBelowLimits(w *engine.Window, f *engine.Facts) bool {
 	if !prompt.OK || !f.GPUKnown || !f.ModelKnown {
 		return false
 	}
-	budget := prefillChunk
-	if f.MaxNumBatchedTokens.Known {
-		budget = float64(f.MaxNumBatchedTokens.Value)
-	}
+	budget := engine.FactOpt(f.MaxNumBatchedTokens).Or(lever.UsualBudget) // vLLM's default for most hardware
 	_, rate := replica(f).PrefillRate(budget, 0, budget)
 	return rate > 0 && belowLimits(prompt.V/float64(ranks(w))/rate)
 }
-
-// prefillChunk is the assumed prompt tokens of a step if the token budget is unknown: vLLM's
-// default for most hardware.
-const prefillChunk = 2048.0
 
 // roomBeyondSlots returns the requests of one rank that both slotKVHeadroom of the KV pool and
 // the ridge batch allow; absent if either is unknown.

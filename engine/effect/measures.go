@@ -105,14 +105,9 @@ func (d *Delta) Judged(before, after *engine.Diagnosis) (b, a *engine.Diagnosis)
 	b, a = new(*before), new(*after)
 	b.Measured, a.Measured = slices.Clone(b.Measured), slices.Clone(a.Measured)
 	for _, m := range d.MeasuredMetrics() {
-		for i := range b.Measured {
-			if q := &b.Measured[i]; q.Name == m.Name {
-				q.Quantity = m.Before
-			}
-		}
-		for i := range a.Measured {
-			if q := &a.Measured[i]; q.Name == m.Name {
-				q.Quantity = m.After
+		for i, list := range [...][]engine.NamedQuantity{b.Measured, a.Measured} {
+			if at := slices.IndexFunc(list, func(q engine.NamedQuantity) bool { return q.Name == m.Name }); at >= 0 {
+				list[at].Quantity = [...]engine.Quantity{m.Before, m.After}[i]
 			}
 		}
 	}

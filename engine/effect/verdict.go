@@ -222,16 +222,9 @@ func (p Verdict) Outcome(list []engine.Prediction) (within, known bool) {
 // PredictionOf returns the prediction of the goal's measure if it has both ends; ok is false
 // otherwise. A prediction of cost is inverted to output per dollar.
 func PredictionOf(list []engine.Prediction, g verdict.Goal) (p engine.Prediction, ok bool) {
-	metric := g.Quantity()
-	i := slices.IndexFunc(list, func(p engine.Prediction) bool {
-		return p.Metric == metric && p.IsRatio() && p.Low.OK && p.High.OK
-	})
-	if i < 0 {
-		return engine.Prediction{}, false
-	}
-	p = list[i]
+	p = engine.PredictionOf(list, g.Quantity())
 	if g == verdict.Cost {
 		p = p.With(p.Range().Inverse())
 	}
-	return p, p.Low.OK && p.High.OK
+	return p, p.IsRatio() && p.Low.OK && p.High.OK
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/effect"
 	"github.com/rooftop-dev/rooftop/engine/figure"
-	"github.com/rooftop-dev/rooftop/engine/loop/search"
 	"github.com/rooftop-dev/rooftop/engine/stat"
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
@@ -277,7 +276,7 @@ func (b *baselines) detectable(looks []time.Duration) []float64 {
 // does not, as a sentence; "" without a prediction of a gain that matters, or if the baseline is too
 // short to tell.
 func (b *baselines) outlook(r *engine.Recommendation) string {
-	p := search.PredictionOf(r.Predicted, b.plan.Goal.Quantity())
+	p := engine.PredictionOf(r.Predicted, b.plan.Goal.Quantity())
 	looks := verdict.Looks(b.plan.Measure, b.plan.Longest)
 	least := b.detectable(looks)
 	if !p.Mid.OK || p.Mid.V <= -1 || math.Abs(p.Mid.V) < b.precision() || len(least) == 0 || r.Kind != engine.KindFlag {
@@ -358,7 +357,7 @@ const unknownGain = 0.3
 // gainToTell returns the size of the predicted change of a goal: its middle, or the middle of its
 // known part; unknownGain without a prediction.
 func gainToTell(list []engine.Prediction, goal verdict.Goal) float64 {
-	p := search.PredictionOf(list, goal.Quantity())
+	p := engine.PredictionOf(list, goal.Quantity())
 	switch {
 	case p.Mid.OK:
 		return math.Abs(p.Mid.V)

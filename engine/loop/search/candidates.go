@@ -164,7 +164,7 @@ func (s *Search) tokenBudgetCandidates(a *anchor) []candidate {
 		}
 	}
 	best := s.bestOf(list)
-	if !latency && !PredictionOf(list[0].Predicted, engine.MetricThroughput).Mid.OK {
+	if !latency && !engine.PredictionOf(list[0].Predicted, engine.MetricThroughput).Mid.OK {
 		best = append(best, list[0]) // its gain is unknown
 	}
 	return best

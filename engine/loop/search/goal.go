@@ -2,7 +2,6 @@ package search
 
 import (
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
@@ -46,11 +45,7 @@ func Gain(goal verdict.Goal, predicted []engine.Prediction) roofline.Range {
 	if goal == verdict.Latency {
 		metric, sign = engine.MetricE2E, -1
 	}
-	i := slices.IndexFunc(predicted, func(p engine.Prediction) bool { return p.Metric == metric && p.IsRatio() })
-	if i < 0 {
-		return roofline.Range{}
-	}
-	b := predicted[i].Range().Map(func(end stat.Opt) stat.Opt { return Log(end, sign) })
+	b := engine.PredictionOf(predicted, metric).Range().Map(func(end stat.Opt) stat.Opt { return Log(end, sign) })
 	if sign < 0 {
 		b.Low, b.High = b.High, b.Low
 	}
@@ -71,20 +66,12 @@ func LogOf(ratio float64) float64 { return math.Log(max(LeastFactor, 1+ratio)) }
 // Ratio returns the relative change of a logarithm.
 func Ratio(l stat.Opt) stat.Opt { return l.Map(math.Expm1) }
 
-// PredictionOf returns the prediction of a metric, or a zero one.
-func PredictionOf(predicted []engine.Prediction, metric string) engine.Prediction {
-	if i := slices.IndexFunc(predicted, func(p engine.Prediction) bool { return p.Metric == metric }); i >= 0 {
-		return predicted[i]
-	}
-	return engine.Prediction{Metric: metric, Unit: "ratio"}
-}
-
 // endToEnd predicts the mean time of a request from its two parts, the time to first token and the
 // decode time. It is absent if either is unknown.
 func endToEnd(d *engine.Diagnosis, predicted []engine.Prediction) engine.Prediction {
 	out := engine.Prediction{Metric: engine.MetricE2E, Unit: "ratio"}
 	first, rest := d.Quantity(engine.MetricTTFT).Value, decodeTime(d)
-	ttft, itl := PredictionOf(predicted, engine.MetricTTFT), PredictionOf(predicted, engine.MetricITL)
+	ttft, itl := engine.PredictionOf(predicted, engine.MetricTTFT), engine.PredictionOf(predicted, engine.MetricITL)
 	if !first.OK || !rest.OK || first.V+rest.V <= 0 {
 		return out
 	}
@@ -109,7 +96,7 @@ func decodeTime(d *engine.Diagnosis) stat.Opt {
 // complete adds the goal's own prediction if it follows from the others. The cost of a token is the inverse
 // of throughput: a change that needs more hardware is not proposed for a goal of cost.
 func (a *Goal) complete(d *engine.Diagnosis, predicted []engine.Prediction) []engine.Prediction {
-	own := PredictionOf(predicted, a.Metric.Quantity())
+	own := engine.PredictionOf(predicted, a.Metric.Quantity())
 	switch {
 	case own.Range().Known():
 		return predicted
@@ -118,7 +105,7 @@ func (a *Goal) complete(d *engine.Diagnosis, predicted []engine.Prediction) []en
 			return predicted
 		}
 	case a.Metric == verdict.Cost:
-		own = own.With(PredictionOf(predicted, engine.MetricThroughput).Range().Inverse())
+		own = own.With(engine.PredictionOf(predicted, engine.MetricThroughput).Range().Inverse())
 	}
 	if !own.Range().Known() {
 		return predicted
@@ -181,17 +168,17 @@ func predictedLatency(o verdict.Objective, predicted []engine.Prediction, d *eng
 		metric = verdict.MetricITL
 	}
 	if tail(o) {
-		if p := PredictionOf(predicted, metric.Quantity(tailMeasured)); p.Mid.OK {
+		if p := engine.PredictionOf(predicted, metric.Quantity(tailMeasured)); p.Mid.OK {
 			return p.Mid
 		}
 	}
 	if metric == verdict.MetricE2E {
-		if p := PredictionOf(predicted, engine.MetricE2E); p.Mid.OK {
+		if p := engine.PredictionOf(predicted, engine.MetricE2E); p.Mid.OK {
 			return p.Mid
 		}
 		return endToEnd(d, predicted).Mid
 	}
-	return PredictionOf(predicted, metric.Quantity(0)).Mid
+	return engine.PredictionOf(predicted, metric.Quantity(0)).Mid
 }
 
 // tailQuantile is the quantile from which tailMeasured represents an objective; below it the mean does.

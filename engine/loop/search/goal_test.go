@@ -35,7 +35,7 @@ func TestAGoalOfCostIsPredicted(t *testing.T) {
 	cost := engine.Prediction{Metric: engine.MetricCost, Unit: "ratio", High: stat.Some(-0.1)}
 	goal := NewGoal(verdict.Cost, nil, 0)
 	list := goal.complete(&engine.Diagnosis{}, []engine.Prediction{tokens})
-	if p := PredictionOf(list, engine.MetricCost); len(list) != 2 || p.High.OK || p.Mid != stat.Some(-0.5) || p.Low != stat.Some(-0.75) {
+	if p := engine.PredictionOf(list, engine.MetricCost); len(list) != 2 || p.High.OK || p.Mid != stat.Some(-0.5) || p.Low != stat.Some(-0.75) {
 		t.Errorf("%+v", list)
 	}
 	if list := goal.complete(&engine.Diagnosis{}, []engine.Prediction{tokens, cost}); len(list) != 2 || list[1] != cost {

@@ -239,10 +239,8 @@ func (s *Search) refuse(c *candidate) (why string, order int) {
 	if s.PassedOver(Key(c.Finding, &c.Fix)) {
 		return engine.JoinChanges(changes) + " was tried without a gain, or skipped", refusedPassed
 	}
-	for i := range s.Trials {
-		if why := s.Trials[i].excludes(changes, s.Baseline); why != "" {
-			return why, refusedTried
-		}
+	if why := s.excluded(changes); why != "" {
+		return why, refusedTried
 	}
 	if t, n := s.trialsWithoutVerdict(c); n > 0 && s.Auto {
 		if n > 1 || !t.sameLoad(s.Baseline, againLoad) || !s.hasRestarts(minTrial) {
@@ -317,7 +315,7 @@ func (s *Search) forbidden(flag string) string {
 	if !s.Auto {
 		return ""
 	}
-	named := func(name string) bool { return flagName(name) == flagName(flag) }
+	named := func(name string) bool { return engine.ArgumentName(name) == engine.ArgumentName(flag) }
 	l := lever.Of(engine.Change{Flag: flag}.Canonical().Flag)
 	switch {
 	case s.Allow != nil && !slices.ContainsFunc(s.Allow, named):

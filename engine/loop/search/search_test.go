@@ -314,7 +314,7 @@ func TestSearchServesTheGoal(t *testing.T) {
 		if r == nil || value(t, r, "--max-num-seqs") <= 8 {
 			t.Fatalf("%+v, %s", r, why)
 		}
-		if p := PredictionOf(r.Predicted, engine.MetricE2E); !p.Mid.OK || p.Mid.V >= 0 || p.Low.V > p.Mid.V || p.High.V < p.Mid.V {
+		if p := engine.PredictionOf(r.Predicted, engine.MetricE2E); !p.Mid.OK || p.Mid.V >= 0 || p.Low.V > p.Mid.V || p.High.V < p.Mid.V {
 			t.Errorf("predicted %+v", p)
 		}
 	})

@@ -49,7 +49,7 @@ func (s *Search) bestOf(list []candidate) []candidate {
 	var best *candidate
 	for i := range list {
 		c := &list[i]
-		if c.Flag == "" || s.excluded(c) {
+		if c.Flag == "" || s.excluded(c.Changes()) != "" {
 			continue
 		}
 		weighed := *c
@@ -70,10 +70,14 @@ func (s *Search) bestOf(list []candidate) []candidate {
 // minImprovement is the least difference by which a later number must exceed an earlier one.
 const minImprovement = 0.01
 
-// excluded reports whether a trial excludes a candidate.
-func (s *Search) excluded(c *candidate) bool {
-	changes := c.Changes()
-	return slices.ContainsFunc(s.Trials, func(t Trial) bool { return t.excludes(changes, s.Baseline) != "" })
+// excluded returns why a trial excludes changes, or "".
+func (s *Search) excluded(changes []engine.Change) string {
+	for i := range s.Trials {
+		if why := s.Trials[i].excludes(changes, s.Baseline); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // ladder returns the sensible numbers of slots up to most.
@@ -92,42 +96,35 @@ func ladder(most int) []int {
 // withSlots predicts a number of slots from the nearest anchors on both sides, weighted by their
 // proximity; a zero candidate if there is none.
 func (s *Search) withSlots(anchors []anchor, to int) candidate {
-	type side struct {
-		a    *anchor
-		from float64
-		away float64
-	}
-	var lower, upper *side
+	var lower, upper *anchor
+	slots := func(a *anchor) int { return a.d.Facts.MaxNumSeqs.Value }
 	for i := range anchors {
 		a := &anchors[i]
-		slots := a.d.Facts.MaxNumSeqs
-		if !slots.Known || a.d.Performance == nil || len(a.changes) > 1 || len(a.changes) == 1 && !a.changes[0].Sets("--max-num-seqs") {
+		if !a.d.Facts.MaxNumSeqs.Known || a.d.Performance == nil || len(a.changes) > 1 || len(a.changes) == 1 && !a.changes[0].Sets(lever.Slots.Flag) {
 			continue
 		}
-		n := float64(slots.Value)
-		x := side{a, n, math.Abs(math.Log(float64(to) / n))}
-		switch {
-		case n <= float64(to) && (lower == nil || x.away < lower.away):
-			lower = &x
-		case n > float64(to) && (upper == nil || x.away < upper.away):
-			upper = &x
+		switch n := slots(a); {
+		case n <= to && (lower == nil || n > slots(lower)):
+			lower = a
+		case n > to && (upper == nil || n < slots(upper)):
+			upper = a
 		}
 	}
 	switch {
 	case lower == nil && upper == nil:
 		return candidate{}
 	case upper == nil:
-		return s.slotsAt(lower.a, to)
+		return s.slotsAt(lower, to)
 	case lower == nil:
-		return s.slotsAt(upper.a, to)
+		return s.slotsAt(upper, to)
 	}
-	a, b := s.slotsAt(lower.a, to), s.slotsAt(upper.a, to)
+	a, b := s.slotsAt(lower, to), s.slotsAt(upper, to)
 	if a.Flag == "" || b.Flag == "" {
 		return a
 	}
-	share := upper.away / (lower.away + upper.away) // weight of the lower anchor
-	a.Predicted = blend(a.Predicted, b.Predicted, share)
-	a.Why = fmt.Sprintf("%s and %s slots were measured: %d between them suit the load best, by the model calibrated on both.", whole(lower.from), whole(upper.from), to)
+	away := func(a *anchor) float64 { return math.Abs(math.Log(float64(to) / float64(slots(a)))) }
+	a.Predicted = blend(a.Predicted, b.Predicted, away(upper)/(away(lower)+away(upper)))
+	a.Why = fmt.Sprintf("%s and %s slots were measured: %d between them suit the load best, by the model calibrated on both.", whole(float64(slots(lower))), whole(float64(slots(upper))), to)
 	return a
 }
 
@@ -161,7 +158,7 @@ func blend(a, b []engine.Prediction, share float64) []engine.Prediction {
 	out := slices.Clone(a)
 	for i := range out {
 		p := &out[i]
-		q := PredictionOf(b, p.Metric)
+		q := engine.PredictionOf(b, p.Metric)
 		if p.Mid.OK && q.Mid.OK {
 			p.Mid = Ratio(stat.Some(share*Log(p.Mid, 1).V + (1-share)*Log(q.Mid, 1).V))
 		}
@@ -210,7 +207,7 @@ func (s *Search) bracketSlots(anchors []anchor, now float64) []candidate {
 	}
 	// At an end: use the middle towards the neighbour if that one overflowed.
 	for _, a := range anchors[1:] {
-		if slots := a.d.Facts.MaxNumSeqs; len(a.changes) == 1 && a.changes[0].Sets("--max-num-seqs") && slots.Known && Preempts(a.d) && float64(slots.Value) > 2*now {
+		if slots := a.d.Facts.MaxNumSeqs; len(a.changes) == 1 && a.changes[0].Sets(lever.Slots.Flag) && slots.Known && Preempts(a.d) && float64(slots.Value) > 2*now {
 			at := math.Sqrt(now * float64(slots.Value))
 			add(at, stat.None, stat.None, fmt.Sprintf("%d slots overflowed the KV pool, and %s are too few: the best lies between them.", slots.Value, whole(now)))
 		}
@@ -227,7 +224,7 @@ func (s *Search) levels(now float64) []level {
 	points := []level{{now, 0}}
 	sum := 0.0
 	for _, t := range slices.Backward(s.Trials) {
-		one := len(t.Changes) == 1 && t.Changes[0].Sets("--max-num-seqs")
+		one := len(t.Changes) == 1 && t.Changes[0].Sets(lever.Slots.Flag)
 		if !t.Effect.OK || t.dependencyChanged() || !t.sameLoad(s.Baseline, OtherLoad) {
 			if t.Ending == Gained {
 				break

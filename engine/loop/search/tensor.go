@@ -21,6 +21,10 @@ func (s *Search) tensorParallelCandidates(a *anchor) []candidate {
 		return nil
 	}
 	now, ranks := f.TensorParallel.Value, max(1, f.DataParallel.Value)
+	are := "are"
+	if f.GPUsFree.Value == 1 {
+		are = "is"
+	}
 	var list []candidate
 	for to := 2 * now; (to-now)*ranks <= f.GPUsFree.Value; to *= 2 {
 		if !roofline.HeadsAllow(&p.Config.Model, to) {
@@ -28,7 +32,7 @@ func (s *Search) tensorParallelCandidates(a *anchor) []candidate {
 		}
 		more := (to - now) * ranks
 		c := s.propose(a, lever.GainOfDegree(a.d, to),
-			fmt.Sprintf("%s of this machine %s idle: each step is shared by %d GPUs instead of %d, and the KV pool grows.", figure.Counted(float64(f.GPUsFree.Value), "GPU"), isOrAre(f.GPUsFree.Value), to, now),
+			fmt.Sprintf("%s of this machine %s idle: each step is shared by %d GPUs instead of %d, and the KV pool grows.", figure.Counted(float64(f.GPUsFree.Value), "GPU"), are, to, now),
 			lever.TensorParallel.Change(&a.d.Facts, strconv.Itoa(to)))
 		c.Risk = 2
 		c.Costs = append(slices.Clone(c.Costs), figure.Counted(float64(more), "more GPU"))
@@ -36,11 +40,4 @@ func (s *Search) tensorParallelCandidates(a *anchor) []candidate {
 		list = append(list, c)
 	}
 	return s.bestOf(list)
-}
-
-func isOrAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }

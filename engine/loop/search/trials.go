@@ -2,7 +2,6 @@ package search
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/rooftop-dev/rooftop/engine"
 	"github.com/rooftop-dev/rooftop/engine/lever"
@@ -132,9 +131,4 @@ func (s *Search) repeats(c *candidate, t *Trial) bool {
 	}
 	now, then := Gain(s.Goal.Metric, c.Predicted).Mid, Gain(s.Goal.Metric, t.Predicted).Mid
 	return now.OK && then.OK && now.V < then.V+s.Goal.MinGain
-}
-
-// flagName returns a flag without its leading dashes.
-func flagName(flag string) string {
-	return strings.ReplaceAll(strings.TrimLeft(flag, "-"), "_", "-")
 }
