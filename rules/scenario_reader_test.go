@@ -329,6 +329,7 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 		g, _ := strconv.ParseFloat(v, 64)
 		gaps = max(finished, g*scenarioWindow.Seconds()-finished)
 	}
+	states := map[string]*bool{"asleep": &w.Asleep, "skewed": &w.Skewed, "evaluable": &w.Evaluable}
 	readings := map[string]*stat.Opt{
 		"running_peak": &w.RunningPeak, "running_median": &w.RunningMedian, "occupied": &w.Occupied, "deferred": &w.Deferred,
 		"loras_max": &w.LoRAs.Max, "kv_last": &w.KVLast, "kv_peak": &w.KVPeak, "step": &w.StepTime,
@@ -359,6 +360,10 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 		}
 		if counter, ok := scenarioTotals[k]; ok {
 			w.Last[counter] = value
+			continue
+		}
+		if is := states[k]; is != nil {
+			*is = value.V > 0
 			continue
 		}
 		if gauge := readings[k]; gauge != nil {
@@ -395,12 +400,6 @@ func (c *scenario) addWindows(words []string) ([]int, error) {
 			w.Answers.Ended = v
 		case "errors":
 			w.Answers.Failed = v
-		case "asleep":
-			w.Asleep = v > 0
-		case "skewed":
-			w.Skewed = v > 0
-		case "evaluable":
-			w.Evaluable = v > 0
 		default:
 			return nil, fmt.Errorf("unknown reading %q", k)
 		}
@@ -431,28 +430,23 @@ func (c *scenario) addRank(block []int, words []string) error {
 		return err
 	}
 	r := engine.RankWindow{Name: words[0]}
-	for _, k := range slices.Sorted(maps.Keys(kv)) {
-		v, err := strconv.ParseFloat(kv[k], 64)
+	gauges := map[string]*stat.Opt{"running": &r.Running, "waiting": &r.Waiting, "kv": &r.KVPeak, "slots": &r.MaxNumSeqs}
+	for k, text := range kv {
+		v, err := reading(text)
 		if err != nil {
 			return err
 		}
-		switch k {
-		case "running":
-			r.Running = stat.Some(v)
-		case "waiting":
-			r.Waiting = stat.Some(v)
-		case "kv":
-			r.KVPeak = stat.Some(v)
-		case "gen":
-			r.Generation = stat.Some(v * scenarioWindow.Seconds())
-		case "stall":
-			r.Stall = seconds(v)
-		case "longest_step":
-			r.LongestStep = seconds(v)
-		case "untouched":
-			r.Untouched = v != 0
-		case "slots":
-			r.MaxNumSeqs = stat.Some(v)
+		switch {
+		case gauges[k] != nil:
+			*gauges[k] = v
+		case k == "gen":
+			r.Generation = v.Times(scenarioWindow.Seconds())
+		case k == "stall":
+			r.Stall = seconds(v.V)
+		case k == "longest_step":
+			r.LongestStep = seconds(v.V)
+		case k == "untouched":
+			r.Untouched = v.V != 0
 		default:
 			return fmt.Errorf("unknown reading %q of a rank", k)
 		}
@@ -475,7 +469,7 @@ func (c *scenario) addGPU(block []int, words []string) error {
 		"power": engine.GPUPowerW, "limit": engine.GPUPowerLimitW, "clock": engine.GPUSMClockMHz,
 		"temperature": engine.GPUTemperatureC, "vram_used": engine.GPUVRAMUsed, "vram_total": engine.GPUVRAMTotal, "util": engine.GPUUtil, "clock_max": engine.GPUSMClockMaxMHz, "temperature_limit": engine.GPUTemperatureLimitC,
 	}
-	for _, k := range slices.Sorted(maps.Keys(kv)) {
+	for k := range kv {
 		if k == "reasons" {
 			mask, err := strconv.ParseUint(kv[k], 0, 64)
 			if err != nil {

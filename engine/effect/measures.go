@@ -60,10 +60,10 @@ func (p Verdict) listed(quantity string) (m verdict.Measure, ok bool) {
 
 // goalQuantity returns the quantity of the goal, or "" if no measure has it.
 func (p Verdict) goalQuantity() string {
-	if p.Result.Goal == verdict.Cost {
+	if p.Goal == verdict.Cost {
 		return ""
 	}
-	return p.Result.Goal.Quantity()
+	return p.Goal.Quantity()
 }
 
 // judged replaces the values of a quantity by those of the judged slices, because the diagnoses cover other

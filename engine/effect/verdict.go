@@ -24,10 +24,6 @@ func VerdictOf(d *Delta) (p Verdict, ok bool) {
 	return Verdict{d.Verdict}, true
 }
 
-// Goal returns the noun for the goal. For the time of a request smaller is better, for the
-// others larger.
-func (p Verdict) Goal() string { return p.Result.Goal.Noun() }
-
 // Change returns the change of the goal's measure with its interval; ok is false if it is
 // unknown.
 func (p Verdict) Change() (c verdict.Interval, ok bool) {
@@ -35,7 +31,7 @@ func (p Verdict) Change() (c verdict.Interval, ok bool) {
 	if !p.Known || !e.Finite() {
 		return verdict.Interval{}, false
 	}
-	if p.Result.Goal != verdict.Latency {
+	if p.Goal != verdict.Latency {
 		return e, true
 	}
 	return e.Inverse(), e.Low > -1
@@ -45,9 +41,9 @@ func (p Verdict) Change() (c verdict.Interval, ok bool) {
 func (p Verdict) Effect() string {
 	c, ok := p.Change()
 	if !ok {
-		return p.Goal() + " " + figure.Absent
+		return p.Goal.Noun() + " " + figure.Absent
 	}
-	text := p.Goal() + " " + c.String()
+	text := p.Goal.Noun() + " " + c.String()
 	if p.LowerBound {
 		text += " or more"
 	}
@@ -211,7 +207,7 @@ func objectiveValue(h verdict.ObjectiveResult, state string) string {
 // Outcome returns whether the outcome lies within the predicted range of the goal. known is false without a
 // prediction or an outcome, if the outcome is too wide to test it, and if the traffic explains the difference.
 func (p Verdict) Outcome(list []engine.Prediction) (within, known bool) {
-	q, predicted := PredictionOf(list, p.Result.Goal)
+	q, predicted := PredictionOf(list, p.Goal)
 	c, measured := p.Change()
 	if !predicted || !measured || c.Wide() || p.Direction == verdict.NotComparable {
 		return false, false

@@ -192,9 +192,7 @@ func (s *Search) withTokenBudget(a *anchor, to int) candidate {
 		why = fmt.Sprintf("Steps of %d tokens waste a part of the matrix units: how large a part is unknown until tried.", now)
 	}
 	c := s.propose(a, g, why, lever.TokenBudget.Change(&a.d.Facts, strconv.Itoa(to)))
-	if c.Flag != "" {
-		c.predictPause(a.d, p.FullStep(float64(to), p.Measured.PrefillContext))
-	}
+	c.predictPause(a.d, p.FullStep(float64(to), p.Measured.PrefillContext))
 	return c
 }
 
@@ -215,7 +213,7 @@ const (
 func (c *candidate) predictPause(d *engine.Diagnosis, step float64) {
 	mean, tail := d.Quantity(engine.MetricITL).Value, d.Quantity(engine.MetricITLTail).Value
 	p, budget := d.Performance, d.Facts.MaxNumBatchedTokens
-	if !mean.OK || !tail.OK || tail.V < pauseRatio*mean.V || !budget.Known {
+	if c.Flag == "" || !mean.OK || !tail.OK || tail.V < pauseRatio*mean.V || !budget.Known {
 		return
 	}
 	if now := p.FullStep(float64(budget.Value), p.Measured.PrefillContext); now > 0 {

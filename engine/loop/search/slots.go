@@ -132,7 +132,7 @@ func (s *Search) withSlots(anchors []anchor, to int) candidate {
 func (s *Search) slotsAt(a *anchor, to int) candidate {
 	p := a.d.Performance
 	c := s.propose(a, lever.GainOfSlots(a.d, to), s.slotsWhy(a, to), a.d.Facts.Change("--max-num-seqs", strconv.Itoa(s.Baseline.Facts.MaxNumSeqs.Value), strconv.Itoa(to)))
-	if c.Flag == "" || len(a.changes) > 0 {
+	if len(a.changes) > 0 {
 		return c
 	}
 	full := *p
