@@ -261,7 +261,8 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 		}
 	}
 	f.Confidence = budgetLessConfidence
-	varies := variation(rate)
+	n := float64(len(rate))
+	varies := stat.Variation(rate).Times(math.Sqrt(n / max(1, n-1))) // of a sample
 	if varies.OK && len(rate) >= budgetLeastFlat && varies.V <= budgetFlat {
 		f.Confidence = budgetConfidence
 		addEvidence(f, compared("prompt_rate_variation", varies, "ratio", "<=", budgetFlat, engine.FromDerived,
@@ -399,18 +400,4 @@ func raiseBudget(r *engine.Run, p *pool, budget int, tokens float64, cause strin
 		fix.Withheld = "prefill is compute bound: the physical model predicts that a larger step takes longer in proportion, so requests would wait between their tokens instead of before the first"
 	}
 	return fix
-}
-
-// variation returns the coefficient of variation; absent without two values, or if the mean is
-// zero.
-func variation(v []float64) stat.Opt {
-	m := stat.Mean(v).Or(0)
-	if len(v) < 2 || m <= 0 {
-		return stat.None
-	}
-	sum := 0.0
-	for _, x := range v {
-		sum += (x - m) * (x - m)
-	}
-	return stat.Some(math.Sqrt(sum/float64(len(v)-1)) / m)
 }
