@@ -45,7 +45,7 @@ var effects = map[string][]string{
 
 // only lists packages that may be imported by one package alone.
 var only = map[string][]string{
-	"github.com/prometheus/common/expfmt":   {"cmd/internal/exporter"},
+	"github.com/prometheus/common/expfmt":   {"collect", "cmd/internal/exporter"},
 	"github.com/prometheus/client_golang":   {"collect/prometheus", "cmd/internal/exporter"},
 	"github.com/NVIDIA/go-nvml":             {"collect/gpu"},
 	"github.com/prometheus/procfs":          {"collect/proc"},
