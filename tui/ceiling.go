@@ -37,7 +37,7 @@ func (v *nowView) ceiling(w int, framed bool) frame.Panel {
 	levels := tuning.Levels(d)
 	levels.Columns[len(levels.Columns)-1].Rank = 1
 	q := frame.Panel{Title: "Ceiling", Old: v.old()}
-	q.Add(tableRows(u, w, levels, func(i int) int { return [...]int{79, 79, 50}[i] })...)
+	q.Add(tableRows(u, w, levels, func(i int) int { return [...]int{79, 50, 79}[i] })...)
 	out := d.Quantity("generation_tokens_per_s").Value
 	share, words := tuning.AchievableShare(out, o)
 	q.Note = page.Join(page.Toned(cell.Strong, share), page.Toned(cell.Body, words))

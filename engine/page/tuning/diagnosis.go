@@ -309,7 +309,7 @@ func Levels(d *engine.Diagnosis) *page.Table {
 	levels := []level{
 		{"measured", out, aboveRange(out, p)},
 		{"achievable", p.AchievableTokensPerS.Finite(), AchievableRange(p) + " (est)"},
-		{"ideal", ideal, figure.Count(Quantity(d, "running_mean").Value.Or(p.Batch)) + " running (est)"},
+		{"ideal", ideal, "at " + figure.Count(Quantity(d, "running_mean").Value.Or(p.Batch)) + " running (est)"},
 	}
 	share := func(l level) stat.Opt { return l.rate.Div(ideal).Finite() }
 	return page.Tabulate(levels, []page.Field[level]{
