@@ -62,10 +62,6 @@ func setCounter(w *engine.Window, c engine.Counter, perSecond float64) {
 	w.Rate[c], w.Delta[c] = stat.Some(perSecond), stat.Some(perSecond*w.Seconds())
 }
 
-func setMean(w *engine.Window, h engine.Hist, mean float64) {
-	w.Hist[h] = stat.Delta{Sum: 16 * mean, Count: 16, OK: true}
-}
-
 func setRunning(w *engine.Window, n float64) {
 	w.Running, w.RunningPeak = stat.Some(n), stat.Some(n)
 	w.Ranks[0].Running = stat.Some(n)

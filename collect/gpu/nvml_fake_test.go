@@ -69,15 +69,6 @@ func h100(index int) *mock.Device {
 	return d
 }
 
-// a100 has no GPM.
-func a100(index int) *mock.Device {
-	d := h100(index)
-	d.GetNameFunc = func() (string, nvml.Return) { return ok("NVIDIA A100-SXM4-80GB") }
-	d.GetCudaComputeCapabilityFunc = func() (int, int, nvml.Return) { return 8, 0, nvml.SUCCESS }
-	d.GpmSampleGetFunc = nil
-	return d
-}
-
 // driver is a library with these devices; symbols, where given, are all it has.
 func driver(devices []*mock.Device, symbols ...string) *mock.Interface {
 	return &mock.Interface{

@@ -90,11 +90,6 @@ func TestSendSends(t *testing.T) {
 	}
 }
 
-// said returns a chat message with a role and one more field.
-func said(field string) string {
-	return `data: {"choices":[{"index":0,"delta":{"role":"assistant",` + field + `},"finish_reason":null}]}` + "\n\n"
-}
-
 // A redirect is not followed: the request and its token are sent only once.
 func TestClientFollowsNoRedirect(t *testing.T) {
 	var asked []string

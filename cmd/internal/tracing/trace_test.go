@@ -341,17 +341,6 @@ func TestTraceReckonedFromPrompts(t *testing.T) {
 	}
 }
 
-// hurried is a target whose first calls take a second each, as if other programs used its CPUs.
-func hurried(each time.Duration, calls int) *decoder {
-	d := newDecoder(time.Second, calls)
-	d.lasts = func() {
-		if d.asked++; d.asked > 3 {
-			d.each = each
-		}
-	}
-	return d
-}
-
 // With few tokens the fastest one counts: others were slowed down by other programs, and the probes
 // take the same time in each.
 func TestTraceReckonedFromTheFastestOfFew(t *testing.T) {
