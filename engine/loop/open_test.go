@@ -1,6 +1,7 @@
 package loop_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +52,39 @@ func TestTheExitCodeOfWhatWasTried(t *testing.T) {
 				if n := s.Noise; s.Iterations[0].End != loop.IterationReverted || len(n) == 0 || n[0] > 0.05 || n[0] < -0.05 {
 					t.Errorf("%q, noise %v: the revert is a repeat", s.Iterations[0].End, n)
 				}
+				if slices.Contains(r.kinds(), loop.EventPaused) {
+					t.Error("an automatic run asked what to do with what is worse")
+				}
+			}
+		})
+	}
+}
+
+// TestWhatWasWorseIsNotRecommendedAgain checks that a change that the user reverted is not offered once more.
+func TestWhatWasWorseIsNotRecommendedAgain(t *testing.T) {
+	for how, revert := range map[string]func(r *rig){
+		"by rooftop": func(r *rig) { r.press(loop.CommandRevert) },
+		"by hand":    func(r *rig) { r.restart("--max-num-seqs 4", 5*time.Second) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			r := newRig(t, "--max-num-seqs 4", withHands, quiet, func(p *loop.Plan) { p.Precision = 0.03 })
+			r.lives = func(args string) {
+				r.server.limit = 0
+				if !strings.HasSuffix(args, "seqs 4") {
+					r.server.limit = 150
+				}
+			}
+			r.step(loop.Begin{})
+			waiting(r)
+			tried := r.loop.Snapshot().Advice.Launch
+			r.press(loop.CommandApply)
+			r.wait(5*time.Minute, "worse", in(loop.PhaseWorse))
+			revert(r)
+			waiting(r)
+			r.expect(loop.AsRecommended, loop.IterationReverted, "")
+			r.run(time.Minute)
+			if a := r.loop.Snapshot().Advice; a != nil && a.Launch == tried {
+				r.errorf("%s is recommended again", tried)
 			}
 		})
 	}
