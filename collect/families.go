@@ -141,7 +141,8 @@ func (f *Families) dedupe() {
 // parseSeries parses a name with its labels: name{label="value"}, or {"name",label="value"} with any UTF-8 name.
 // The labels are sorted by name; those without a value do not count. why says what is invalid, "" if nothing is.
 func (f *Families) parseSeries(text string) (name string, labels []Label, why string) {
-	if strings.Count(text, "=") > maxLabels { // expfmt's work grows with the square of their number
+	// A label has two quotes that are not escaped. expfmt's work grows with the square of their number.
+	if strings.Count(text, `"`)-strings.Count(text, `\"`) > 2*maxLabels {
 		return "", nil, "more than " + strconv.Itoa(maxLabels) + " labels"
 	}
 	families, err := f.parser.TextToMetricFamilies(strings.NewReader(text + " 0\n"))

@@ -76,6 +76,7 @@ func TestParse(t *testing.T) {
 		{"carriage returns", "# TYPE a gauge\r\na 1\r\na{x=\"y\"} 2\r\n", []flat{{"a", 1}, {`a{x="y"}`, 2}}},
 		{"blanks everywhere", "  a\t{ x = \"y\" , z=\"1\", }   2  \n\n \n a 3\n", []flat{{`a{x="y",z="1"}`, 2}, {"a", 3}}},
 		{"empty label set", "a{} 1\n", []flat{{"a", 1}}},
+		{"a query in a value", `a{x="` + strings.Repeat(`y=\"z\"&`, 300) + `"} 1` + "\n", []flat{{`a{x="` + strings.Repeat(`y=\"z\"&`, 300) + `"}`, 1}}},
 		{"braces, quotes and commas in values", `a{x="}{,=\" \\ \n",y="#"} 1` + "\n", []flat{{`a{x="}{,=\" \\ \n",y="#"}`, 1}}},
 		{"label order", "a{y=\"2\",x=\"1\"} 1\n", []flat{{`a{x="1",y="2"}`, 1}}},
 		{"quoted name", "{\"a\",x=\"1\"} 1\n{\"a\"} 2\n{\"b\"} 3\n", []flat{{`a{x="1"}`, 1}, {"a", 2}}},

@@ -262,7 +262,7 @@ func concludeTokenBudget(r *engine.Run, t engine.Tally, f *engine.Finding) {
 	}
 	f.Confidence = budgetLessConfidence
 	n := float64(len(rate))
-	varies := stat.Variation(rate).Times(math.Sqrt(n / max(1, n-1))) // of a sample
+	varies := stat.Variation(rate).Times(math.Sqrt(n / max(1, n-1))) // the sample's, as stat.Variation is the population's
 	if varies.OK && len(rate) >= budgetLeastFlat && varies.V <= budgetFlat {
 		f.Confidence = budgetConfidence
 		addEvidence(f, compared("prompt_rate_variation", varies, "ratio", "<=", budgetFlat, engine.FromDerived,

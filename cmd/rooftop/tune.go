@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +59,16 @@ func newTuneOf(w *cli.World, o *tuneOptions) *cobra.Command {
 
 // check rejects invalid options, before the server is contacted and the screen opens.
 func (o *tuneOptions) check() error {
-	return cmp.Or(o.Options.Check(), o.screen.Check(), o.files.check(), o.goal.Check(o.Flags, o.Duration), o.auto.Check(), o.CheckAddresses())
+	for _, check := range [...]func() error{
+		o.Options.Check, o.screen.Check, o.files.check,
+		func() error { return o.goal.Check(o.Flags, o.Duration) },
+		o.auto.Check, o.CheckAddresses,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tune follows one server until the user or a signal ends it, or until an automatic run has nothing

@@ -47,14 +47,11 @@ func Predictions(list []engine.Prediction) []Predicted {
 	var out []Predicted
 	for _, p := range list {
 		if p.IsRatio() {
-			out = append(out, Predicted{Metric: p.Metric, Low: Number(p.Low), Mid: Number(p.Mid), High: Number(p.High)})
+			out = append(out, Predicted{Metric: p.Metric, Low: p.Low.Finite(), Mid: p.Mid.Finite(), High: p.High.Finite()})
 		}
 	}
 	return out
 }
-
-// Number returns the value of a record, absent if it is not finite.
-func Number(o stat.Opt) stat.Opt { return o.Finite() }
 
 // Record is one line of a journal. Its kind determines which fields are set.
 type Record struct {

@@ -36,7 +36,7 @@ const (
 	MostBudget = 16384
 )
 
-// LongPrefill is the number of tokens of one prompt in a step, at most.
+// LongPrefill is the number of tokens of one prompt in a step, at most. Its present value is not read: a rule only adds it.
 var LongPrefill = &Lever{
 	Flag: "--long-prefill-token-threshold",
 	Now:  func(*engine.Facts) (string, engine.Source) { return "", engine.FromDefault },
@@ -73,7 +73,7 @@ const (
 	MostServers = 8
 )
 
-// ServersFor returns the number of API servers for work that takes each of the present ones a share of a core.
+// ServersFor returns how many API servers to run if each of now servers uses this share of a core.
 func ServersFor(now int, cores float64) int {
 	return min(MostServers, max(2*now, int(math.Ceil(float64(now)*cores/ServerShare))))
 }

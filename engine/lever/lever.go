@@ -29,7 +29,7 @@ type Lever struct {
 	Tied bool
 	// Asks is why --allow-flags has to name the flag, "" if it need not. That a flag can alter answers is in the catalog.
 	Asks string
-	// Values are what an agent may set, nil for nothing.
+	// Values are what an agent may ask to predict; [Lever.Applicable] says whether it may also set them. Nil is neither.
 	Values *Values
 	// Gain predicts a value by the physical model; of choices only those in Predicted. It is nil if the model has none.
 	Gain      func(d *engine.Diagnosis, to int) roofline.Gain
@@ -71,7 +71,8 @@ func Of(flag string) *Lever {
 }
 
 // Applicable reports whether an agent may change the setting, not only ask for a prediction: it leaves answers and
-// other hardware as they are.
+// other hardware as they are. A flag that is no lever may run code, read files or open connections (--worker-cls,
+// --otlp-traces-endpoint): a name or a value that an agent was talked into must not reach a command line.
 func (l *Lever) Applicable() bool {
 	return l.Values != nil && l.Asks == "" && !catalog.ChangesAnswers(l.Flag)
 }
@@ -82,8 +83,8 @@ func (l *Lever) Change(f *engine.Facts, to string) engine.Change {
 	return f.Change(l.Flag, from, to)
 }
 
-// Number returns a value as a number; ok is false if it is none.
-func Number(text string) (v float64, ok bool) {
+// ParseNumber returns a finite value as a number; ok is false if it is none.
+func ParseNumber(text string) (v float64, ok bool) {
 	v, err := strconv.ParseFloat(text, 64)
 	return v, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
 }
@@ -107,7 +108,7 @@ func Predict(d *engine.Diagnosis, c engine.Change) (g roofline.Gain, why string)
 		return l.Predict(d, c)
 	case l != nil && l.Gain != nil && l.Predicted == nil:
 		var ok bool
-		if to, ok = Number(c.To); !ok || to < 1 || to > math.MaxInt32 {
+		if to, ok = ParseNumber(c.To); !ok || to < 1 || to > math.MaxInt32 {
 			return g, c.Flag + " takes a positive number"
 		}
 	}

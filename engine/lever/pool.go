@@ -68,8 +68,8 @@ func PoolTokens(f *engine.Facts, utilization float64) float64 {
 // PoolGrowth returns the size of the KV pool after a change as a multiple of the present one. It is absent if the
 // change does not affect the pool, or its effect is unknown.
 func PoolGrowth(f *engine.Facts, c engine.Change) stat.Opt {
-	from, okFrom := Number(c.From)
-	to, okTo := Number(c.To)
+	from, okFrom := ParseNumber(c.From)
+	to, okTo := ParseNumber(c.To)
 	switch c.Canonical().Flag {
 	case blocksFlag:
 		if okFrom && okTo && from > 0 {

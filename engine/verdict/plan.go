@@ -16,8 +16,8 @@ const (
 	Cost       Goal = "cost"
 )
 
-// Quantity returns the name of the quantity of docs/interfaces.md section 3 that the goal is about. Of cost it is that of
-// a token, the inverse of what is compared.
+// Quantity returns the name of the quantity of docs/interfaces.md section 3 that the goal is about. For cost
+// it is the cost of a token, the inverse of what is compared.
 func (g Goal) Quantity() string {
 	switch g {
 	case Latency:

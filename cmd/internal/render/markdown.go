@@ -128,7 +128,7 @@ func escapeParagraph(s string) string {
 
 // escapeMarkdown escapes text within a line, so that foreign text contains no emphasis, link, image or tag.
 func escapeMarkdown(s string) string {
-	return underscores(marks.Replace(strings.TrimSpace(lines.Safe(s, false))))
+	return underscores(marks.Replace(strings.Trim(lines.Safe(s, false), " \t\n")))
 }
 
 // underscores escapes underscores that may mean emphasis: those not between two letters or digits, as in names.

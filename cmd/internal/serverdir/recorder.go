@@ -82,9 +82,9 @@ func (r *Recorder) verdict(e *loop.Event) {
 	}
 	if v := e.Delta.Verdict; v != nil && v.Known {
 		record.Goal = string(v.Goal)
-		record.Low, record.Mid, record.High = journal.Number(stat.Some(v.Effect.Low)), journal.Number(stat.Some(v.Effect.Mid)), journal.Number(stat.Some(v.Effect.High))
+		record.Low, record.Mid, record.High = stat.Some(v.Effect.Low).Finite(), stat.Some(v.Effect.Mid).Finite(), stat.Some(v.Effect.High).Finite()
 	} else if t := e.Delta.Throughput; t.OK {
-		record.Goal, record.Mid = string(verdict.Throughput), journal.Number(t)
+		record.Goal, record.Mid = string(verdict.Throughput), t.Finite()
 	}
 	r.write(record)
 	r.made = engine.Recommendation{}

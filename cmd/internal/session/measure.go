@@ -8,7 +8,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine"
 )
 
-// Plan configures one measurement of a server, by whose clock it begins.
+// Plan configures one measurement of a server. It starts at the present time of the server's Clock.
 type Plan struct {
 	*Server
 	Version  string // of this rooftop

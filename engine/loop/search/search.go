@@ -127,9 +127,9 @@ func (s *Search) tellable(best *candidate, allowed []candidate) *candidate {
 
 // isFurther reports whether a candidate is a larger step of the same flag in the same direction.
 func (c *candidate) isFurther(o *candidate) bool {
-	from, ok1 := lever.Number(o.From)
-	near, ok2 := lever.Number(o.To)
-	far, ok3 := lever.Number(c.To)
+	from, ok1 := lever.ParseNumber(o.From)
+	near, ok2 := lever.ParseNumber(o.To)
+	far, ok3 := lever.ParseNumber(c.To)
 	return c.Flag == o.Flag && len(c.Also) == len(o.Also) && ok1 && ok2 && ok3 && (far-near)*(near-from) > 0
 }
 

@@ -149,7 +149,7 @@ func value(t *testing.T, r *engine.Recommendation, flag string) float64 {
 	t.Helper()
 	for _, c := range r.Changes() {
 		if c.Flag == flag {
-			v, ok := lever.Number(c.To)
+			v, ok := lever.ParseNumber(c.To)
 			if !ok {
 				t.Fatalf("%s is set to %q", flag, c.To)
 			}

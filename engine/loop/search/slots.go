@@ -231,8 +231,8 @@ func (s *Search) levels(now float64) []level {
 			}
 			continue
 		}
-		from, okFrom := lever.Number(t.Changes[0].From)
-		to, okTo := lever.Number(t.Changes[0].To)
+		from, okFrom := lever.ParseNumber(t.Changes[0].From)
+		to, okTo := lever.ParseNumber(t.Changes[0].To)
 		switch {
 		case t.Ending == Gained:
 			sum -= t.Effect.V // the level before the change

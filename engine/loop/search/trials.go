@@ -74,11 +74,11 @@ func atLeastAsFar(c, was engine.Change) bool {
 	if engine.SameValue(c.To, was.To) {
 		return true
 	}
-	to, okTo := lever.Number(c.To)
-	limit, okLimit := lever.Number(was.To)
-	from, okFrom := lever.Number(was.From)
+	to, okTo := lever.ParseNumber(c.To)
+	limit, okLimit := lever.ParseNumber(was.To)
+	from, okFrom := lever.ParseNumber(was.From)
 	if !okFrom {
-		from, okFrom = lever.Number(c.From)
+		from, okFrom = lever.ParseNumber(c.From)
 	}
 	if !okTo || !okLimit || !okFrom {
 		return false

@@ -297,7 +297,7 @@ func distance(d *engine.Diagnosis) page.Section {
 	return sec
 }
 
-// Levels returns the output of a diagnosis with a physical ceiling beside the achievable and the ideal one.
+// Levels returns the table of measured, achievable and ideal output of a diagnosis with a physical ceiling.
 func Levels(d *engine.Diagnosis) *page.Table {
 	p, out := d.Ceiling.Physical, Quantity(d, Output).Value
 	ideal := p.IdealTokensPerS.Finite()

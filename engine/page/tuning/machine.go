@@ -27,7 +27,7 @@ const MachineProcesses = "processes"
 
 // Machine returns what a server runs on and how it is read: GPUs, data-parallel ranks, processes and sources.
 func Machine(s *loop.Snapshot) []page.Section {
-	return append(gpus(s), ranks(s), processes(s), sources(s))
+	return append(gpus(s), ranks(s), processes(s), sources(s, true))
 }
 
 // sourceOf returns the state of a source, and how old its figures are if they are not current, "" if they are.
@@ -300,8 +300,9 @@ func processState(letter string) string {
 	return cmp.Or(words[letter], letter)
 }
 
-// sources lists the data sources of rooftop and their state.
-func sources(s *loop.Snapshot) page.Section {
+// sources lists the data sources of rooftop and their state: how old the last reading of each is or, in a report that
+// is read later, at what time of the run it was.
+func sources(s *loop.Snapshot, live bool) page.Section {
 	sec := page.Section{ID: "sources", Title: "What rooftop reads"}
 	read := func(x loop.SourceState) bool { return x.State != loop.SourceAbsent && (x.Last > 0 || x.Took > 0) }
 	sec.Add(page.Tabulate(s.Sources, []page.Field[loop.SourceState]{
@@ -314,6 +315,9 @@ func sources(s *loop.Snapshot) page.Section {
 		page.Right("last", page.Body, func(x loop.SourceState) page.Cell {
 			if !read(x) {
 				return page.Words("")
+			}
+			if !live {
+				return page.Words("at " + figure.Clock(x.Last))
 			}
 			return page.Words(figure.Elapsed(max(0, s.Now-x.Last)) + " ago")
 		}).Ranked(2),

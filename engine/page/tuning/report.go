@@ -156,7 +156,7 @@ func Report(s *loop.Snapshot) *page.Page {
 		}
 		add(Rules(latest, from+figure.Elapsed(latest.Duration)+", "+WindowCounts(latest.Windows)+"."), measuredSection(latest))
 	}
-	add(FactsSection(&s.Facts), notRead(s.Missing), sources(s), processes(s), Journal(s, false))
+	add(FactsSection(&s.Facts), notRead(s.Missing), sources(s, false), processes(s), Journal(s, false))
 	return p
 }
 
@@ -236,7 +236,7 @@ func ChangeTable(list []*loop.Iteration) *page.Table {
 		page.Right("difference", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(Change(Effect(it))) }),
 		page.Right("95"+nbsp+"% interval", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(effectInterval(it)) }).Ranked(4),
 		page.Right("predicted", page.Body, func(it *loop.Iteration) page.Cell { return page.Words(goalRange(it)) }).Ranked(5),
-		page.Left("came out", page.Body, predictionOutcome).Ranked(6),
+		page.Left("measured is", page.Body, predictionOutcome).Ranked(6),
 		{Column: page.Column{Head: "outcome", Left: true}, Cell: func(it *loop.Iteration) page.Cell {
 			tone, word := IterationResult(it)
 			return page.Cell{Text: word, Tone: tone}
