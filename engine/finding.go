@@ -69,14 +69,14 @@ type Evidence struct {
 	Text   string   `json:"text"`             // one plain sentence
 }
 
-// Metrics of predictions: names of docs/interfaces.md section 3.
+// Quantities of predictions: names of docs/interfaces.md section 3. The metrics of a verdict are those of engine/verdict.
 const (
-	MetricThroughput = "generation_tokens_per_s"
-	MetricTTFT       = "ttft_mean_s"
-	MetricITL        = "itl_mean_s"
-	MetricITLTail    = "itl_p99_s"
-	MetricE2E        = "e2e_mean_s"
-	MetricCost       = "usd_per_million_tokens"
+	QuantityThroughput = "generation_tokens_per_s"
+	QuantityTTFT       = "ttft_mean_s"
+	QuantityITL        = "itl_mean_s"
+	QuantityITLTail    = "itl_p99_s"
+	QuantityE2E        = "e2e_mean_s"
+	QuantityCost       = "usd_per_million_tokens"
 )
 
 // Prediction is the expected effect of a change: the relative change of the metric, unless

@@ -249,7 +249,7 @@ func moreAPIServers(r *engine.Run, cores, inside float64, share stat.Opt) *engin
 	case share.V > 0:
 		// At best, the front end's part of the time to first token shrinks by what the added
 		// servers take over.
-		fix.Predicted = []engine.Prediction{{Metric: engine.MetricTTFT, Unit: "ratio", Low: stat.Some(most), Mid: stat.Some(most / 2), High: stat.Some(0)}}
+		fix.Predicted = []engine.Prediction{{Metric: engine.QuantityTTFT, Unit: "ratio", Low: stat.Some(most), Mid: stat.Some(most / 2), High: stat.Some(0)}}
 	}
 	return fix
 }

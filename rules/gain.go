@@ -49,8 +49,8 @@ func (g gain) predictions() []engine.Prediction {
 		x.High.V = max(x.High.V, (1+x.Mid.V)*math.Exp(leastError)-1)
 	}
 	// On the same hardware the cost of a token is the inverse of throughput.
-	return engine.Predict(engine.PredictedRange{Metric: engine.MetricThroughput, Range: x}, engine.PredictedRange{Metric: engine.MetricTTFT, Range: g.TTFT},
-		engine.PredictedRange{Metric: engine.MetricITL, Range: itl}, engine.PredictedRange{Metric: engine.MetricCost, Range: x.Inverse()})
+	return engine.Predict(engine.PredictedRange{Metric: engine.QuantityThroughput, Range: x}, engine.PredictedRange{Metric: engine.QuantityTTFT, Range: g.TTFT},
+		engine.PredictedRange{Metric: engine.QuantityITL, Range: itl}, engine.PredictedRange{Metric: engine.QuantityCost, Range: x.Inverse()})
 }
 
 // worthless reports whether the physical model predicts less throughput gain than gainFloor.
@@ -85,9 +85,9 @@ func addLosses(fix *engine.Fix) {
 		}
 		var name, cost string
 		switch p.Metric {
-		case engine.MetricITL:
+		case engine.QuantityITL:
 			name, cost = "inter-token latency", slowerTokens(gain{Gain: roofline.Gain{ITL: p.Range()}})
-		case engine.MetricTTFT:
+		case engine.QuantityTTFT:
 			name = "time to first token"
 			cost = "requests get their first token later: " + name + " " + figure.ChangeSign(p.Mid.V)
 		default:

@@ -27,7 +27,7 @@ func impactOf(gain float64) float64 {
 // latencyRules has the rules whose fixes are for a latency, with its metric: they shorten it where output
 // cannot rise.
 var latencyRules = map[engine.FindingID]string{
-	engine.FrontEnd: engine.MetricTTFT, engine.TokenBudget: engine.MetricTTFT, engine.PowerLimit: engine.MetricITL,
+	engine.FrontEnd: engine.QuantityTTFT, engine.TokenBudget: engine.QuantityTTFT, engine.PowerLimit: engine.QuantityITL,
 }
 
 // setImpact sets the impact of a finding from the predicted gain of its fix. Without a
@@ -55,9 +55,9 @@ func setImpact(f *engine.Finding) {
 // predictedGain returns the middle and upper end of the gain of a fix as positive ratios: in
 // throughput if predicted, else in time to first token.
 func predictedGain(fix *engine.Fix) (mid, high stat.Opt) {
-	if p := engine.PredictionOf(fix.Predicted, engine.MetricThroughput); p.Mid.OK || p.High.OK {
+	if p := engine.PredictionOf(fix.Predicted, engine.QuantityThroughput); p.Mid.OK || p.High.OK {
 		return p.Mid, p.High
 	}
-	first := engine.PredictionOf(fix.Predicted, engine.MetricTTFT)
+	first := engine.PredictionOf(fix.Predicted, engine.QuantityTTFT)
 	return first.Mid.Times(-1), first.Low.Times(-1)
 }

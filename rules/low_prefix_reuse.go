@@ -261,7 +261,7 @@ func prefillShare(r *engine.Run) (share stat.Opt, words string) {
 // reuseBound returns the upper bound of the gain of reuse: all prefill saved. Without a useful bound
 // the prediction has no upper end.
 func reuseBound(r *engine.Run) []engine.Prediction {
-	p := engine.Prediction{Metric: engine.MetricThroughput, Unit: "ratio"}
+	p := engine.Prediction{Metric: engine.QuantityThroughput, Unit: "ratio"}
 	if share, _ := reuseMost(r); share.OK && share.V < 1 {
 		p.High = stat.Some(1/(1-share.V) - 1)
 	}

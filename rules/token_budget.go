@@ -322,7 +322,7 @@ func concludeLongPrompt(r *engine.Run, p pool, f *engine.Finding) {
 		fmt.Sprintf("A prompt of %s takes all of each step's %s until it is computed, and no other prompt starts. With the threshold it takes %s of each, and the others continue.", length, figure.Counted(budget, "token"), figure.Whole(float64(to))),
 		fmt.Sprintf("a prompt of more than %d tokens takes up to %s times the steps%s", to, figure.Count(budget/float64(to)), when),
 		"more steps have a part of a prompt: the mean inter-token latency rises")
-	fix.Predicted = []engine.Prediction{{Metric: engine.MetricThroughput, Unit: "ratio"}}
+	fix.Predicted = []engine.Prediction{{Metric: engine.QuantityThroughput, Unit: "ratio"}}
 	fix.Why += " Time to first token falls; the gain of output is unknown until tried."
 	reject(fix, "--max-num-batched-tokens", "a larger step gives the long prompt a larger part of it, and every stream a longer pause")
 	switch set := r.Facts.LongPrefillThreshold.Value; {
@@ -387,7 +387,7 @@ func raiseBudget(r *engine.Run, p *pool, budget int, tokens float64, cause strin
 	fix.Why = fmt.Sprintf("%s; with the waiting requests running as well, a step would have about %s tokens.", cause, figure.Count(demand)) + g.sentence()
 	fix.Predicted = g.predictions()
 	if r.Perf == nil {
-		fix.Predicted = []engine.Prediction{{Metric: engine.MetricThroughput, Unit: "ratio"}}
+		fix.Predicted = []engine.Prediction{{Metric: engine.QuantityThroughput, Unit: "ratio"}}
 		fix.Why += unknownGain(r, fix, ": "+unmodelled(r))
 	}
 	const bound = "steps of %s tokens are compute bound on %s: a larger step takes longer in proportion"

@@ -56,7 +56,7 @@ func (a *anchor) relative(goal verdict.Goal, predicted []engine.Prediction) []en
 	out := make([]engine.Prediction, len(predicted))
 	for i, p := range predicted {
 		ratio := a.d.Quantity(p.Metric).Value.Div(a.base.Quantity(p.Metric).Value)
-		if p.Metric == engine.MetricThroughput && goal != verdict.Latency {
+		if p.Metric == engine.QuantityThroughput && goal != verdict.Latency {
 			ratio = stat.Some(math.Exp(a.offset))
 		}
 		out[i] = p.With(p.Range().Map(func(end stat.Opt) stat.Opt {
@@ -71,6 +71,6 @@ func (a *anchor) relative(goal verdict.Goal, predicted []engine.Prediction) []en
 
 // predictions returns the known parts of a gain as predictions.
 func predictions(g roofline.Gain) []engine.Prediction {
-	return engine.Predict(engine.PredictedRange{Metric: engine.MetricThroughput, Range: g.Throughput},
-		engine.PredictedRange{Metric: engine.MetricTTFT, Range: g.TTFT}, engine.PredictedRange{Metric: engine.MetricITL, Range: g.ITL})
+	return engine.Predict(engine.PredictedRange{Metric: engine.QuantityThroughput, Range: g.Throughput},
+		engine.PredictedRange{Metric: engine.QuantityTTFT, Range: g.TTFT}, engine.PredictedRange{Metric: engine.QuantityITL, Range: g.ITL})
 }

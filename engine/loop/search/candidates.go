@@ -164,7 +164,7 @@ func (s *Search) tokenBudgetCandidates(a *anchor) []candidate {
 		}
 	}
 	best := s.bestOf(list)
-	if !latency && !engine.PredictionOf(list[0].Predicted, engine.MetricThroughput).Mid.OK {
+	if !latency && !engine.PredictionOf(list[0].Predicted, engine.QuantityThroughput).Mid.OK {
 		best = append(best, list[0]) // its gain is unknown
 	}
 	return best
@@ -211,7 +211,7 @@ const (
 // predictPause adds the relative change of the 99th percentile of the time between tokens for a
 // largest step of this many seconds. It adds none if prefills do not determine it.
 func (c *candidate) predictPause(d *engine.Diagnosis, step float64) {
-	mean, tail := d.Quantity(engine.MetricITL).Value, d.Quantity(engine.MetricITLTail).Value
+	mean, tail := d.Quantity(engine.QuantityITL).Value, d.Quantity(engine.QuantityITLTail).Value
 	p, budget := d.Performance, d.Facts.MaxNumBatchedTokens
 	if c.Flag == "" || !mean.OK || !tail.OK || tail.V < pauseRatio*mean.V || !budget.Known {
 		return
@@ -219,7 +219,7 @@ func (c *candidate) predictPause(d *engine.Diagnosis, step float64) {
 	if now := p.FullStep(float64(budget.Value), p.Measured.PrefillContext); now > 0 {
 		by := max(step/now, mean.V/tail.V)
 		c.Predicted = append(c.Predicted, engine.Prediction{
-			Metric: engine.MetricITLTail, Unit: "ratio", Low: stat.Some(by/pauseError - 1), Mid: stat.Some(by - 1), High: stat.Some(by*pauseError - 1),
+			Metric: engine.QuantityITLTail, Unit: "ratio", Low: stat.Some(by/pauseError - 1), Mid: stat.Some(by - 1), High: stat.Some(by*pauseError - 1),
 		})
 	}
 }

@@ -41,9 +41,9 @@ func spread(b roofline.Range) float64 {
 
 // Gain returns the predictions of a goal as logarithms for which larger is better.
 func Gain(goal verdict.Goal, predicted []engine.Prediction) roofline.Range {
-	metric, sign := engine.MetricThroughput, 1.0
+	metric, sign := engine.QuantityThroughput, 1.0
 	if goal == verdict.Latency {
-		metric, sign = engine.MetricE2E, -1
+		metric, sign = engine.QuantityE2E, -1
 	}
 	b := engine.PredictionOf(predicted, metric).Range().Map(func(end stat.Opt) stat.Opt { return Log(end, sign) })
 	if sign < 0 {
@@ -69,9 +69,9 @@ func Ratio(l stat.Opt) stat.Opt { return l.Map(math.Expm1) }
 // endToEnd predicts the mean time of a request from its two parts, the time to first token and the
 // decode time. It is absent if either is unknown.
 func endToEnd(d *engine.Diagnosis, predicted []engine.Prediction) engine.Prediction {
-	out := engine.Prediction{Metric: engine.MetricE2E, Unit: "ratio"}
-	first, rest := d.Quantity(engine.MetricTTFT).Value, decodeTime(d)
-	ttft, itl := engine.PredictionOf(predicted, engine.MetricTTFT), engine.PredictionOf(predicted, engine.MetricITL)
+	out := engine.Prediction{Metric: engine.QuantityE2E, Unit: "ratio"}
+	first, rest := d.Quantity(engine.QuantityTTFT).Value, decodeTime(d)
+	ttft, itl := engine.PredictionOf(predicted, engine.QuantityTTFT), engine.PredictionOf(predicted, engine.QuantityITL)
 	if !first.OK || !rest.OK || first.V+rest.V <= 0 {
 		return out
 	}
@@ -86,7 +86,7 @@ func endToEnd(d *engine.Diagnosis, predicted []engine.Prediction) engine.Predict
 
 // decodeTime returns the mean time from a request's first token to its last, in seconds.
 func decodeTime(d *engine.Diagnosis) stat.Opt {
-	itl, output := d.Quantity(engine.MetricITL).Value, d.Quantity("output_tokens_mean").Value
+	itl, output := d.Quantity(engine.QuantityITL).Value, d.Quantity("output_tokens_mean").Value
 	if !output.OK {
 		return stat.None
 	}
@@ -105,7 +105,7 @@ func (a *Goal) complete(d *engine.Diagnosis, predicted []engine.Prediction) []en
 			return predicted
 		}
 	case a.Metric == verdict.Cost:
-		own = own.With(engine.PredictionOf(predicted, engine.MetricThroughput).Range().Inverse())
+		own = own.With(engine.PredictionOf(predicted, engine.QuantityThroughput).Range().Inverse())
 	}
 	if !own.Range().Known() {
 		return predicted
@@ -173,7 +173,7 @@ func predictedLatency(o verdict.Objective, predicted []engine.Prediction, d *eng
 		}
 	}
 	if metric == verdict.MetricE2E {
-		if p := engine.PredictionOf(predicted, engine.MetricE2E); p.Mid.OK {
+		if p := engine.PredictionOf(predicted, engine.QuantityE2E); p.Mid.OK {
 			return p.Mid
 		}
 		return endToEnd(d, predicted).Mid

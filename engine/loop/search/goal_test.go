@@ -10,6 +10,17 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/verdict"
 )
 
+// TestGoalsNameTheQuantitiesOfPredictions compares the names that predictions and verdicts use.
+func TestGoalsNameTheQuantitiesOfPredictions(t *testing.T) {
+	for goal, want := range map[verdict.Goal]string{
+		verdict.Throughput: engine.QuantityThroughput, verdict.Latency: engine.QuantityE2E, verdict.Cost: engine.QuantityCost,
+	} {
+		if goal.Quantity() != want {
+			t.Errorf("goal %s is about %q, predictions call it %q", goal, goal.Quantity(), want)
+		}
+	}
+}
+
 func TestMissedObjectivesAreSaid(t *testing.T) {
 	d := &engine.Diagnosis{Measured: []engine.NamedQuantity{
 		{Name: "ttft_p99_s", Quantity: engine.Quantity{Value: stat.Some(1.2)}}, {Name: "itl_mean_s", Quantity: engine.Quantity{Value: stat.Some(0.03)}}, {Name: "tpot_mean_s", Quantity: engine.Quantity{Value: stat.Some(0.08)}},
@@ -31,11 +42,11 @@ func TestMissedObjectivesAreSaid(t *testing.T) {
 // TestAGoalOfCostIsPredicted has a change of which only the throughput is predicted, and one of a rule, which
 // predicts its cost.
 func TestAGoalOfCostIsPredicted(t *testing.T) {
-	tokens := engine.Prediction{Metric: engine.MetricThroughput, Unit: "ratio", Mid: stat.Some(1), High: stat.Some(3)}
-	cost := engine.Prediction{Metric: engine.MetricCost, Unit: "ratio", High: stat.Some(-0.1)}
+	tokens := engine.Prediction{Metric: engine.QuantityThroughput, Unit: "ratio", Mid: stat.Some(1), High: stat.Some(3)}
+	cost := engine.Prediction{Metric: engine.QuantityCost, Unit: "ratio", High: stat.Some(-0.1)}
 	goal := NewGoal(verdict.Cost, nil, 0)
 	list := goal.complete(&engine.Diagnosis{}, []engine.Prediction{tokens})
-	if p := engine.PredictionOf(list, engine.MetricCost); len(list) != 2 || p.High.OK || p.Mid != stat.Some(-0.5) || p.Low != stat.Some(-0.75) {
+	if p := engine.PredictionOf(list, engine.QuantityCost); len(list) != 2 || p.High.OK || p.Mid != stat.Some(-0.5) || p.Low != stat.Some(-0.75) {
 		t.Errorf("%+v", list)
 	}
 	if list := goal.complete(&engine.Diagnosis{}, []engine.Prediction{tokens, cost}); len(list) != 2 || list[1] != cost {

@@ -113,7 +113,7 @@ func (s scene) diagnosis(t testing.TB) *engine.Diagnosis {
 
 // fix is a remedy of a rule with what it predicts of the throughput; NaN is unknown.
 func fix(flag, from, to string, mid float64) *engine.Fix {
-	p := engine.Prediction{Metric: engine.MetricThroughput, Unit: "ratio"}
+	p := engine.Prediction{Metric: engine.QuantityThroughput, Unit: "ratio"}
 	if !math.IsNaN(mid) {
 		p.Low, p.Mid, p.High = stat.Some(mid/2), stat.Some(mid), stat.Some(mid*1.25)
 	}
@@ -284,7 +284,7 @@ func TestSearchServesTheGoal(t *testing.T) {
 	t.Run("one that the rule's number would break", func(t *testing.T) {
 		s := chat()
 		s.advice = slotsFix("8", "64", 2)
-		s.advice.Predicted = append(s.advice.Predicted, engine.Prediction{Metric: engine.MetricITL, Unit: "ratio", Low: stat.Some(0.5), Mid: stat.Some(1), High: stat.Some(2)})
+		s.advice.Predicted = append(s.advice.Predicted, engine.Prediction{Metric: engine.QuantityITL, Unit: "ratio", Low: stat.Some(0.5), Mid: stat.Some(1), High: stat.Some(2)})
 		d := s.diagnosis(t)
 		o := verdict.Objective{Name: "itl", Metric: verdict.MetricITL, Limit: 0.0150}
 		r, why := searched(d, func(s *Search) { s.Goal.Objectives = []verdict.Objective{o} }).Next()
@@ -314,7 +314,7 @@ func TestSearchServesTheGoal(t *testing.T) {
 		if r == nil || value(t, r, "--max-num-seqs") <= 8 {
 			t.Fatalf("%+v, %s", r, why)
 		}
-		if p := engine.PredictionOf(r.Predicted, engine.MetricE2E); !p.Mid.OK || p.Mid.V >= 0 || p.Low.V > p.Mid.V || p.High.V < p.Mid.V {
+		if p := engine.PredictionOf(r.Predicted, engine.QuantityE2E); !p.Mid.OK || p.Mid.V >= 0 || p.Low.V > p.Mid.V || p.High.V < p.Mid.V {
 			t.Errorf("predicted %+v", p)
 		}
 	})
@@ -407,7 +407,7 @@ func TestSearchSaysWhyItStops(t *testing.T) {
 		{"precision", slotsFix("8", "12", 0.08), func(s *Search) { s.Goal = NewGoal("", nil, 0.1) }, "with +8 %"},
 		{"answers", fix("--kv-cache-dtype", "auto", "fp8", 0.5), nil, "not allowed: --kv-cache-dtype auto → fp8 (it can change the model's answers; --allow-flags has to name it)"},
 		{"not listed", slotsFix("8", "12", 0.5), func(s *Search) { s.Allow = []string{"--enforce-eager"} }, "not allowed: --max-num-seqs 8 → 12 (not one of the allowed flags)"},
-		{"bounded", &engine.Fix{Kind: engine.KindFlag, Flag: "--enable-prefix-caching", From: "off", To: "on", Predicted: []engine.Prediction{{Metric: engine.MetricThroughput, Unit: "ratio", High: stat.Some(0.02)}}}, nil, "with +2 % at most"},
+		{"bounded", &engine.Fix{Kind: engine.KindFlag, Flag: "--enable-prefix-caching", From: "off", To: "on", Predicted: []engine.Prediction{{Metric: engine.QuantityThroughput, Unit: "ratio", High: stat.Some(0.02)}}}, nil, "with +2 % at most"},
 		{"no restart left", fix("--enable-prefix-caching", "off", "on", math.NaN()), func(s *Search) { s.RestartsLeft = 1 }, "no restart is left to try --enable-prefix-caching on, whose gain is unknown"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

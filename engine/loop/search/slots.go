@@ -191,7 +191,7 @@ func (s *Search) bracketSlots(anchors []anchor, now float64) []candidate {
 			return
 		}
 		c := s.propose(&anchors[0], roofline.Gain{}, why, lever.Slots.Change(&s.Baseline.Facts, strconv.Itoa(to)))
-		p := engine.Prediction{Metric: engine.MetricThroughput, Unit: "ratio", Mid: Ratio(gain), High: Ratio(most)}
+		p := engine.Prediction{Metric: engine.QuantityThroughput, Unit: "ratio", Mid: Ratio(gain), High: Ratio(most)}
 		if gain.OK {
 			p.Low = Ratio(stat.Some(gain.V - leastBand))
 		}
