@@ -22,6 +22,9 @@ const recordingFamily = "rooftop.trace-recording/"
 const (
 	// maxRecordedEvents take 1.6 GB of memory.
 	maxRecordedEvents = 1 << 25
+	// maxTableEntries is the number of entries of all tables, each node and leaf of a DAG
+	// included: below 600 MB.
+	maxTableEntries = 1 << 22
 	// maxTableBytes is the size of the lines of all tables.
 	maxTableBytes = 1 << 30
 	// maxRecordingLine is the size of the longest line: a DAG of 65,536 nodes with ten sources
@@ -77,4 +80,12 @@ func (l *recordingLine) entries() int {
 		}
 	}
 	return n
+}
+
+// weight returns the number of entries that a line counts for in maxTableEntries.
+func (l *recordingLine) weight() int {
+	if l.DAG != nil {
+		return 1 + len(l.DAG.Nodes) + len(l.DAG.Leaves)
+	}
+	return 1
 }

@@ -14,14 +14,15 @@ import (
 
 // Reader reads a recording event by event, without keeping the events.
 type Reader struct {
-	in     *bufio.Reader
-	long   []byte // a line that exceeds the buffer of in
-	line   int
-	rec    Recording
-	bytes  int
-	events int
-	at     time.Duration
-	done   bool
+	in      *bufio.Reader
+	long    []byte // a line that exceeds the buffer of in
+	line    int
+	rec     Recording
+	entries int
+	bytes   int
+	events  int
+	at      time.Duration
+	done    bool
 }
 
 // NewReader returns a Reader after reading the head of a recording. It fails if the schema is
@@ -151,7 +152,9 @@ func (rr *Reader) entry(line []byte) error {
 		rr.done = true
 		return rr.applyState(l.End)
 	}
-	if rr.bytes += len(line) + 1; rr.bytes > maxTableBytes {
+	rr.entries += l.weight()
+	rr.bytes += len(line) + 1
+	if rr.entries > maxTableEntries || rr.bytes > maxTableBytes {
 		return errTablesTooLarge
 	}
 	t := rr.rec.Tables

@@ -179,6 +179,35 @@ func TestReadRecordingEndsWithAnEndlessLine(t *testing.T) {
 	}
 }
 
+// TestTablesAreBounded checks that DAGs of empty nodes, which take more memory than text, have a limit over all lines.
+func TestTablesAreBounded(t *testing.T) {
+	var b bytes.Buffer
+	w, err := optrace.NewWriter(&b, &optrace.Recording{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := optrace.NewReader(strings.NewReader(b.String() + strings.Repeat(`{"dag":{"nodes":[{}],"leaves":[{}]}}`+"\n", 3)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const room = 8
+	optrace.FillTables(r, w, room)
+	if _, err := r.Next(); err == nil || !strings.HasPrefix(err.Error(), "line 4: the tables exceed") {
+		t.Errorf("read: %v", err)
+	}
+	dags := &optrace.Tables{DAGs: make([]optrace.DAG, room)}
+	if err := w.Tables(dags); err != nil {
+		t.Errorf("written in the remaining room: %v", err)
+	}
+	dags.DAGs = append(dags.DAGs, optrace.DAG{})
+	if err := w.Tables(dags); err == nil || !strings.HasPrefix(err.Error(), "the tables exceed") {
+		t.Errorf("written: %v", err)
+	}
+}
+
 func TestWriteRecordingRefusesWhatCannotBeRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		r    optrace.Recording

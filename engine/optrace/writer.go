@@ -16,6 +16,7 @@ import (
 type Writer struct {
 	w       *bufio.Writer
 	written Tables // the tables as of the last call of Tables
+	entries int
 	bytes   int
 	events  int
 	at      time.Duration
@@ -88,7 +89,9 @@ func (rw *Writer) entry(l *recordingLine) error {
 	if err != nil {
 		return fmt.Errorf("an entry of the tables cannot be recorded: %w", err)
 	}
-	if rw.bytes += len(line) + 1; rw.bytes > maxTableBytes {
+	rw.entries += l.weight()
+	rw.bytes += len(line) + 1
+	if rw.entries > maxTableEntries || rw.bytes > maxTableBytes {
 		return errTablesTooLarge
 	}
 	return rw.writeLine(line)
@@ -126,7 +129,7 @@ func (rw *Writer) check(e *Event) error {
 
 var (
 	errEarlier        = errors.New("it is earlier than the previous one")
-	errTablesTooLarge = fmt.Errorf("the tables exceed %d bytes: record less detail, or a shorter time", maxTableBytes)
+	errTablesTooLarge = fmt.Errorf("the tables exceed %d entries or %d bytes: record less detail, or a shorter time", maxTableEntries, maxTableBytes)
 	errTooManyEvents  = fmt.Errorf("there are more than %d: record less detail, or a shorter time", maxRecordedEvents)
 )
 
