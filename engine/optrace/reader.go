@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -223,6 +224,19 @@ func decodeStrict(line []byte, into any) error {
 	return nil
 }
 
+// eventLimits are the ranges of the numbers of an event.
+var eventLimits = [9]struct{ low, high int64 }{
+	{0, math.MaxInt64},             // at
+	{math.MinInt32, math.MaxInt32}, // pid
+	{math.MinInt32, math.MaxInt32}, // tid
+	{0, math.MaxUint16},            // cpu
+	{math.MinInt64, math.MaxInt64}, // addr: any 64 bits
+	{math.MinInt64, math.MaxInt64}, // n
+	{0, math.MaxUint32},            // ref
+	{0, math.MaxUint16},            // thread
+	{0, math.MaxUint16},            // threads
+}
+
 // parseEvent parses the line of an event.
 func parseEvent(line []byte) (e Event, err error) {
 	begun, opened := bytes.CutPrefix(line, []byte(`["`))
@@ -236,7 +250,7 @@ func parseEvent(line []byte) (e Event, err error) {
 		return e, fmt.Errorf("part 1 of the event is %.20q, an unknown kind", word)
 	}
 	const addr = 4 // the only unsigned number
-	var n [9]int64
+	var n [len(eventLimits)]int64
 	for i := 0; len(rest) > 0; i++ {
 		if rest[0] != ',' || i == len(n) {
 			return e, fmt.Errorf("after part %d of the event there is %.20q", i+1, rest)
@@ -252,14 +266,13 @@ func parseEvent(line []byte) (e Event, err error) {
 			n[i], err = strconv.ParseInt(string(text), 10, 64)
 		}
 		if err != nil {
-			return e, fmt.Errorf("part %d of the event is not a whole number within its range", i+2)
+			return e, fmt.Errorf("part %d of the event is not a whole number of 64 bits", i+2)
+		}
+		if n[i] < eventLimits[i].low || n[i] > eventLimits[i].high {
+			return e, fmt.Errorf("part %d of the event is out of its range", i+2)
 		}
 	}
 	e.At, e.PID, e.TID, e.CPU = time.Duration(n[0]), int32(n[1]), int32(n[2]), uint16(n[3])
 	e.N, e.Ref, e.Thread, e.Threads = n[5], uint32(n[6]), uint16(n[7]), uint16(n[8])
-	kept := [...]int64{max(n[0], 0), int64(e.PID), int64(e.TID), int64(e.CPU), 0, e.N, int64(e.Ref), int64(e.Thread), int64(e.Threads)}
-	if n != kept {
-		return e, errors.New("a part of the event is out of its range")
-	}
 	return e, nil
 }

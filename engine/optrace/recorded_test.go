@@ -143,7 +143,7 @@ func TestReadRecordingSaysWhatIsWrong(t *testing.T) {
 		"no kind":            {head + "[5,1]\n", "line 2: it is not an event"},
 		"an unknown kind":    {head + `["dance",1]` + "\n", `line 2: part 1 of the event is "dance"`},
 		"a fraction":         {head + `["lost",1.5]` + "\n", "line 2: part 2 of the event is not a whole"},
-		"a number too large": {head + `["lost",1,99999999999]` + "\n", "line 2: a part of the event is out of its range"},
+		"a number too large": {head + `["lost",1,99999999999]` + "\n", "line 2: part 3 of the event is out of its range"},
 		"eleven parts":       {head + `["lost",1,1,1,1,1,1,1,1,1,1]` + "\n", `line 2: after part 10 of the event there is ",1"`},
 		"an open event":      {head + `["lost",1` + "\n", "line 2: it is not an event"},
 		"an empty line":      {head + "\n", "line 2: it is empty"},
