@@ -48,11 +48,19 @@ func (t *others) begin(o *Options, pid int) {
 	}
 }
 
-// sample returns the use of the CPUs so far, updated if it is too old or the trace is over. If it
-// can no longer be read, it returns the previous data.
-func (t *others) sample(over bool) *optrace.HostLoad {
-	if t.meter == nil || !over && time.Now().Before(t.next) {
+// sample returns the use of the CPUs so far, updated if it is too old.
+func (t *others) sample() *optrace.HostLoad {
+	if time.Now().Before(t.next) {
 		return t.newest
+	}
+	return t.final()
+}
+
+// final returns the use of the CPUs until now. If it can no longer be read, it returns the
+// previous data.
+func (t *others) final() *optrace.HostLoad {
+	if t.meter == nil {
+		return nil
 	}
 	if now := t.meter.Load(); now != nil {
 		t.newest = now

@@ -64,21 +64,21 @@ func TestOtherProgramsDuringATrace(t *testing.T) {
 		first, second := &optrace.HostLoad{Elapsed: time.Second}, &optrace.HostLoad{Elapsed: 6 * time.Second}
 		l := &loads{answers: []*optrace.HostLoad{first, second, nil}}
 		var o others
-		if o.sample(false) != nil || o.sample(true) != nil {
+		if o.sample() != nil || o.final() != nil {
 			t.Error("nothing was measured, and something is known")
 		}
 		o.begin(&Options{load: func(int) (loadMeter, error) { return l, nil }}, 42)
-		if o.sample(false) != nil || l.asked != 0 {
+		if o.sample() != nil || l.asked != 0 {
 			t.Errorf("looked at once, %d times", l.asked)
 		}
 		time.Sleep(loadFirst)
 		for range 3 {
-			if o.sample(false) != first || l.asked != 1 {
+			if o.sample() != first || l.asked != 1 {
 				t.Errorf("after a second: asked %d times", l.asked)
 			}
 		}
 		time.Sleep(loadEvery)
-		if o.sample(false) != second || o.sample(true) != second || l.asked != 3 {
+		if o.sample() != second || o.final() != second || l.asked != 3 {
 			t.Errorf("later: asked %d times, %+v", l.asked, o.newest)
 		}
 	})

@@ -100,7 +100,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 		}
 		if passed := time.Since(began); passed-shown > time.Second/4 {
 			shown = passed
-			t.others.sample(false)
+			t.others.sample()
 			t.show.Show(fmt.Sprintf("tracing %2.0f/%.0f s  %d events", passed.Seconds(), t.o.duration.Seconds(), k.count))
 		}
 	}, func() bool { return false })
@@ -121,7 +121,7 @@ func (t *tracing) record(ctx context.Context) (*traced, error) {
 // stopRecording ends a recording, and records why it is shorter than intended.
 func (t *tracing) stopRecording(ctx context.Context, k *collector, took time.Duration) {
 	r := k.recording
-	t.others.sample(true)
+	t.others.final()
 	if r.End = max(r.End, r.Begin+took); k.count == 0 {
 		r.End = took
 	}
@@ -155,7 +155,7 @@ func (t *tracing) soFar(k *collector) *optrace.Recording {
 	if t.save != nil {
 		r.LeftOut = t.save.left
 	}
-	r.HostLoad = t.others.sample(false)
+	r.HostLoad = t.others.sample()
 	return &r
 }
 
