@@ -12,7 +12,7 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// LoadMeter measures who used the CPUs that a target process may use, since the
+// LoadMeter measures the use of the CPUs that a target process may use, since the
 // meter was created. It reads every process at creation and at each call of Load.
 type LoadMeter struct {
 	fs    FS

@@ -73,8 +73,8 @@ type Thread struct {
 	MinorFaults, MajorFaults int
 	IOBytes                  int64
 	IOTime                   time.Duration
-	// Tracer is the time for which the tracing process had the CPU while the thread could have
-	// run (preempted or woken).
+	// Tracer is the time without a CPU in absences that the tracing process began or ended: an
+	// estimate of what it took.
 	Tracer time.Duration
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/rooftop-dev/rooftop/engine/stat"
 )
 
-// HostLoad is who had the target's CPUs during a trace, from the kernel's counters
-// per CPU and process, in steps of 10 ms. It covers the whole time, between graphs too, and
-// does not resolve single moments.
+// HostLoad is how the target's CPUs were used during a trace, from the kernel's counters per CPU
+// and process, in steps of 10 ms. It covers the whole time, between graphs too, and does not
+// resolve single moments.
 type HostLoad struct {
 	Elapsed time.Duration `json:"elapsed_ns"`
 	CPUs    int           `json:"cpus"` // number of CPUs in the target's affinity

@@ -17,7 +17,7 @@ type absence struct {
 	from, to  time.Duration
 	woken     time.Duration
 	preempted bool
-	tracer    bool // the tracing process had the CPU while the thread could have run
+	tracer    bool // the tracing process began or ended it
 }
 
 // until returns the absence of a thread that is still off its CPU.

@@ -70,7 +70,7 @@ type Recording struct {
 	Observer Observer
 	// Reader is the PID of the recording process, as events have it; 0 if unknown.
 	Reader int
-	// HostLoad is who had the CPUs meanwhile, nil if it was not read.
+	// HostLoad is how the CPUs were used meanwhile, nil if it was not read.
 	HostLoad *HostLoad
 }
 
@@ -149,10 +149,10 @@ type Observer struct {
 	MeasuredLow  float64 `json:"measured_low"`
 	MeasuredHigh float64 `json:"measured_high"`
 	Windows      int     `json:"windows"`
-	// Reader is the share of the time of graphs for which rooftop itself had the CPU of a
-	// thread that could have run, by the thread that lost most in each graph, and ReaderTime how
-	// long, added up over threads; absent and 0
-	// if scheduling was not traced, or rooftop's PID is unknown.
+	// ReaderTime is the time of threads without a CPU in absences that the tracing process began
+	// or ended: an estimate of what it took. Reader is the share of the time of graphs, by the
+	// thread that lost most in each graph. They are 0 and absent if scheduling was not traced, or
+	// rooftop's PID is unknown.
 	Reader     stat.Opt      `json:"reader_ratio"`
 	ReaderTime time.Duration `json:"reader_ns"`
 }

@@ -27,7 +27,7 @@ type Summary struct {
 	Types     []TypeRow     `json:"types"`     // by type of the weights
 	Critical  []CriticalRow `json:"critical"`  // the critical path of decode graphs, largest part first
 	Preempted Preempted     `json:"preempted"` // the target itself while threads had no CPU
-	HostLoad  *HostLoad     `json:"host_load"` // who had the CPUs over the whole trace, nil if unknown
+	HostLoad  *HostLoad     `json:"host_load"` // how the CPUs were used over the whole trace, nil if unknown
 	Backends  []BackendRow  `json:"backends"`
 	Copies    []CopyRow     `json:"copies"`
 	Graphs    []GraphShape  `json:"graphs"` // distinct DAGs

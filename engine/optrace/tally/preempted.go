@@ -10,7 +10,7 @@ import (
 // lostSums sums up the time for which threads could have run and had no CPU.
 type lostSums struct {
 	preempted time.Duration // added up over threads
-	tracer    time.Duration // while the tracing process had the CPU, added up over threads
+	tracer    time.Duration // in absences that the tracing process began or ended, added up over threads
 	worst     time.Duration // the same of the thread that lost most to it, summed over graphs
 }
 

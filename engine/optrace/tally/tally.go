@@ -254,12 +254,12 @@ func (t *Tally) addStep(one *graphSums, s *step) {
 type Settings struct {
 	Target   optrace.Target
 	Peak     optrace.Peak
-	Observer optrace.Observer
+	Observer optrace.Observer // the estimate before the trace
 	Gaps     []optrace.Gap
 	// Begin is the begin of the trace on the clock of the events, 0 for that of the first graph
 	// or call. Span is the recorded time.
 	Begin, Span time.Duration
-	Detail      optrace.Detail // what was recorded; Observer is the estimate before the trace
+	Detail      optrace.Detail // what was recorded
 	// Events is the number of recorded events, Dropped that of lost events, LeftOut that of
 	// events which were not kept. Partial is the number of graphs that are excluded from every
 	// figure.
@@ -268,7 +268,7 @@ type Settings struct {
 	// were left out; KeptTo is 0 if that is unknown.
 	KeptFrom, KeptTo time.Duration
 	Partial          int
-	Cut              int               // calls that were left out, see [assemble.Assembler.Cut]
+	Cut              int               // calls that were left out, see [optrace.Assembler.Cut]
 	Reader           int               // see [optrace.Recording.Reader]
 	HostLoad         *optrace.HostLoad // nil if unknown
 }
