@@ -55,27 +55,28 @@ func TestWhatPreemptsThreads(t *testing.T) {
 		finding string
 		do      string // part of the advice
 		fewer   bool   // fewer threads are suggested
+		says    string // part of the evidence
 	}{
-		{"another program has the other CPU", func(*optrace.Summary) {}, "preempted", "CPUs of its own", true},
-		{"it has half of what they lack", func(s *optrace.Summary) { s.HostLoad.Others = 11 * time.Second }, "preempted", "CPUs of its own", true},
-		{"others leave CPUs for all", func(s *optrace.Summary) { s.HostLoad.CPUs = 8 }, "preempted", "CPUs of its own", false},
-		{"one thread", func(s *optrace.Summary) { s.Threads = s.Threads[:1] }, "preempted", "CPUs of its own", false},
-		{"little is lost", func(s *optrace.Summary) { lanes(s, func(_ int, t *optrace.ThreadRow) { t.Preempted = stat.Some(0.1) }) }, "preempted", "CPUs of its own", false},
-		{"the kernel has them", func(s *optrace.Summary) { s.HostLoad.Kernel, s.HostLoad.Others = s.HostLoad.Others, 0 }, "preempted", "Change nothing", false},
-		{"the other CPU was free", func(s *optrace.Summary) { s.HostLoad.Others = 300 * time.Millisecond }, "oversubscribed", "bound to one CPU", false},
-		{"a limit of CPU time, beside a busy program", func(s *optrace.Summary) { s.HostLoad.Throttled, s.HostLoad.CPULimit = stat.Some(18), stat.Some(0.5) }, "oversubscribed", "Raise the limit", false},
+		{"another program has the other CPU", func(*optrace.Summary) {}, "preempted", "CPUs of its own", true, ""},
+		{"it has half of what they lack", func(s *optrace.Summary) { s.HostLoad.Others = 11 * time.Second }, "preempted", "CPUs of its own", true, ""},
+		{"others leave CPUs for all", func(s *optrace.Summary) { s.HostLoad.CPUs = 8 }, "preempted", "CPUs of its own", false, ""},
+		{"one thread", func(s *optrace.Summary) { s.Threads = s.Threads[:1] }, "preempted", "CPUs of its own", false, ""},
+		{"little is lost", func(s *optrace.Summary) { lanes(s, func(_ int, t *optrace.ThreadRow) { t.Preempted = stat.Some(0.1) }) }, "preempted", "CPUs of its own", false, ""},
+		{"the kernel has them", func(s *optrace.Summary) { s.HostLoad.Kernel, s.HostLoad.Others = s.HostLoad.Others, 0 }, "preempted", "Change nothing", false, "Threads of the kernel used 0.980 of 2 CPUs over the whole trace."},
+		{"the other CPU was free", func(s *optrace.Summary) { s.HostLoad.Others = 300 * time.Millisecond }, "oversubscribed", "bound to one CPU", false, ""},
+		{"a limit of CPU time, beside a busy program", func(s *optrace.Summary) { s.HostLoad.Throttled, s.HostLoad.CPULimit = stat.Some(18), stat.Some(0.5) }, "oversubscribed", "Raise the limit", false, ""},
 		{"the same by its periods", func(s *optrace.Summary) {
 			s.HostLoad.Throttled, s.HostLoad.ThrottledPeriods = stat.Some(0.85), stat.Some(0.79)
-		}, "oversubscribed", "Raise the limit", false},
-		{"a recording without the use of the CPUs", func(s *optrace.Summary) { s.HostLoad = nil }, "oversubscribed", "Trace this process again", false},
+		}, "oversubscribed", "Raise the limit", false, ""},
+		{"a recording without the use of the CPUs", func(s *optrace.Summary) { s.HostLoad = nil }, "oversubscribed", "Trace this process again", false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := healthy()
 			besideProgram(s)
 			c.set(s)
 			findings, a := Diagnose(s)
-			if !slices.Equal(ids(findings), []string{c.finding}) || !strings.Contains(a.Do, c.do) || strings.Contains(a.Why, "may be faster") != c.fewer {
-				t.Errorf("%q, %q: %s %s", ids(findings), findings[0].Title, a.Do, a.Why)
+			if !slices.Equal(ids(findings), []string{c.finding}) || !strings.Contains(a.Do, c.do) || strings.Contains(a.Why, "may be faster") != c.fewer || !strings.Contains(spaced(findings[0].Evidence...), c.says) {
+				t.Errorf("%q, %q: %s %s; %q", ids(findings), findings[0].Title, a.Do, a.Why, findings[0].Evidence)
 			}
 		})
 	}

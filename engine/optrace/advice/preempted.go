@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
 	"github.com/rooftop-dev/rooftop/engine/optrace"
@@ -92,14 +93,15 @@ func findPreempted(v *subject) *cause {
 	switch i.taker {
 	case takenByPrograms:
 		c.Title = "Other programs take the CPU: interference, not a slow operator"
+		c.Evidence = append(c.Evidence, UsedByOthers(v.HostLoad))
 		c.remedy = v.keepOff(&i)
 	case takenByKernel:
 		c.Title = "The kernel's own threads take the CPU: interference, not a slow operator"
+		c.Evidence = append(c.Evidence, usedBy("Threads of the kernel", v.HostLoad, v.HostLoad.Kernel))
 		c.instead = "kernel threads work for all programs (disks, network, memory); no setting of this runtime stops them"
 	default:
 		return nil
 	}
-	c.Evidence = append(c.Evidence, UsedByOthers(v.HostLoad))
 	if v.ThreadCount > 1 {
 		c.Evidence = append(c.Evidence, "The other threads wait at the next barrier for the preempted one, so every operator looks slower.")
 	}
@@ -125,7 +127,12 @@ func UsedByOthers(h *optrace.HostLoad) string {
 	if h == nil {
 		return ""
 	}
-	return fmt.Sprintf("Other programs used %s of %s over the whole trace.", figure.Significant(h.CPUsOf(h.Others)), figure.Counted(h.CPUs, "CPU"))
+	return usedBy("Other programs", h, h.Others)
+}
+
+// usedBy describes how much of the target's CPUs something used.
+func usedBy(who string, h *optrace.HostLoad, took time.Duration) string {
+	return fmt.Sprintf("%s used %s of %s over the whole trace.", who, figure.Significant(h.CPUsOf(took)), figure.Counted(h.CPUs, "CPU"))
 }
 
 // keepOff returns the remedy against other programs. The time that the kernel took cannot be
