@@ -12,6 +12,7 @@ type View struct {
 	Decode, Prefill *PhaseRow // nil if the phase did not occur often enough
 	ThreadCount     int       // threads that compute most graphs
 	Graphs          int       // of all phases
+	GraphSeconds    float64   // time of these graphs
 }
 
 const (
@@ -27,6 +28,7 @@ func NewView(s *Summary) *View {
 	for i := range s.Phases {
 		p := &s.Phases[i]
 		v.Graphs += p.Graph.Count
+		v.GraphSeconds += p.Graph.TotalSeconds()
 		switch {
 		case p.Phase == PhaseDecode.String() && p.Graph.Count >= FewestGraphs:
 			v.Decode = p

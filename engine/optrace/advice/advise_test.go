@@ -199,6 +199,7 @@ func TestAdviceOfFewGraphs(t *testing.T) {
 	s.Phases = s.Phases[:1]
 	for graphs, want := range map[int]string{8: "", optrace.FewestGraphs - 1: "", optrace.FewestGraphs: "preempted"} {
 		s.Phases[0].Graph.Count = graphs
+		s.HostLoad.Elapsed = time.Duration(graphs) * s.Phases[0].Graph.Mean
 		findings, a := Diagnose(s)
 		if len(findings) == 0 || findings[0].ID != "preempted" || a.Finding != want || a.Gain.OK != (want != "") {
 			t.Errorf("%d graphs: %q, gain %v, of %+v", graphs, a.Finding, a.Gain, findings)

@@ -45,8 +45,8 @@ type interference struct {
 }
 
 // interference determines what preempts threads. A thread waits only if something else has a CPU
-// of the target: other programs are the cause if they used as much CPU time as threads lost,
-// whether on the CPU of a preempted thread or on another one.
+// of the target: other programs are the cause if they used as much CPU time during graphs as
+// threads lost, whether on the CPU of a preempted thread or on another one, and left no CPU idle.
 func (v *subject) interference() interference {
 	i := interference{lost: v.PreemptedSpread()}
 	if !i.lost.OK {
@@ -64,18 +64,20 @@ func (v *subject) interference() interference {
 	h := v.HostLoad
 	throttled := 0.0
 	if left := all * (1 - part); h != nil && left > 0 {
-		i.byOthers = min((h.Others+h.Kernel).Seconds()/left, 1)
+		inGraphs := min(stat.Ratio(v.GraphSeconds, h.Elapsed.Seconds()).Or(0), 1)
+		i.byOthers = min((h.Others+h.Kernel).Seconds()*inGraphs/left, 1)
 		// The time alone is too low: Linux 6.18 reported as little as a fifth of what a limit of 0.6
 		// CPUs took from two threads (measured).
 		throttled = max(h.Throttled.Or(0)/all, h.ThrottledPeriods.Or(0))
 	}
+	others := i.byOthers >= mostOfLost && h.CPUsOf(h.Idle) < 1
 	switch bad := i.lost.Max >= preemptedBad; {
 	case i.lost.Max < optrace.PreemptedLimit:
 	case bad && throttled >= mostOfLost:
 		i.taker = takenByLimit // no matter what used the CPUs meanwhile
-	case i.byOthers >= mostOfLost && h.Kernel > h.Others:
+	case others && h.Kernel > h.Others:
 		i.taker = takenByKernel
-	case i.byOthers >= mostOfLost:
+	case others:
 		i.taker = takenByPrograms
 	case bad && h == nil:
 		i.taker = takenByUnknown
@@ -188,7 +190,7 @@ func findOversubscribed(v *subject) *cause {
 		c.Title = "Threads are preempted, and not by other programs"
 		c.Evidence = append(c.Evidence, UsedByOthers(v.HostLoad))
 		r.do = "Check for contexts that compute at the same time with more threads than CPUs in total, and for threads that are bound to one CPU (taskset, --cpu-mask, --numa)."
-		r.why = "Other programs used too little CPU time to explain it."
+		r.why = "Other programs used too little CPU time to explain it, or left CPUs idle."
 	case takenByUnknown:
 		c.Title = "Threads are preempted; the cause is unknown"
 		c.Evidence = append(c.Evidence, "The CPU time of other programs was not recorded.")
