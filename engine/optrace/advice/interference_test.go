@@ -72,7 +72,10 @@ func TestWhatPreemptsThreads(t *testing.T) {
 		{"a limit of CPU time, beside a busy program", func(s *optrace.Summary) { s.HostLoad.Throttled, s.HostLoad.CPULimit = stat.Some(13), stat.Some(0.5) }, "oversubscribed", "Raise the limit", false, ""},
 		{"the same by its periods", func(s *optrace.Summary) {
 			s.HostLoad.Throttled, s.HostLoad.ThrottledPeriods = stat.Some(0.85), stat.Some(0.79)
-		}, "oversubscribed", "Raise the limit", false, ""},
+		}, "oversubscribed", "Raise the limit", false, "stopped it for 850 ms, summed over CPUs, in 79 % of its periods;"},
+		{"by its periods alone", func(s *optrace.Summary) {
+			s.HostLoad.Throttled, s.HostLoad.ThrottledPeriods = stat.None, stat.Some(0.79)
+		}, "oversubscribed", "Raise the limit", false, "The limit of its control group stopped it in 79 % of its periods;"},
 		{"a recording without the use of the CPUs", func(s *optrace.Summary) { s.HostLoad = nil }, "oversubscribed", "Trace this process again", false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rooftop-dev/rooftop/engine/figure"
@@ -233,9 +234,12 @@ func (v *subject) cpuLimit() string {
 	if h.CPULimit.OK {
 		text += " is " + figure.Significant(h.CPULimit.V) + " CPUs, and"
 	}
-	text += fmt.Sprintf(" stopped it for %s, summed over CPUs", figure.Value(h.Throttled.V, "s"))
-	if h.ThrottledPeriods.OK {
-		text += fmt.Sprintf(", in %s of its periods", figure.PercentSign(h.ThrottledPeriods.V))
+	var stopped []string
+	if h.Throttled.OK {
+		stopped = append(stopped, fmt.Sprintf("for %s, summed over CPUs", figure.Value(h.Throttled.V, "s")))
 	}
-	return text + fmt.Sprintf("; threads waited for %s.", figure.Duration(v.Preempted.Time.D))
+	if h.ThrottledPeriods.OK {
+		stopped = append(stopped, fmt.Sprintf("in %s of its periods", figure.PercentSign(h.ThrottledPeriods.V)))
+	}
+	return text + fmt.Sprintf(" stopped it %s; threads waited for %s.", strings.Join(stopped, ", "), figure.Duration(v.Preempted.Time.D))
 }
