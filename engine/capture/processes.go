@@ -96,20 +96,26 @@ func (g *growth) usage(procs []int, w lookRange) ProcessUsage {
 }
 
 // runWait returns how long the threads of some processes waited for a CPU between the first and the
-// last sample. It is absent if a process that lived to the end does not report it, because a partial
-// sum would be misleading. What a process waited that ended earlier is unknown.
+// last sample. It is absent with only one sample, or if a process that lived to the end does not
+// report it, or less than before because a thread ended: a partial sum would be misleading. Processes
+// that ended earlier are left out, as are those that began before the first sample but were found later.
 func (g *growth) runWait(procs []int) stat.Opt {
 	var sum stat.Opt
 	for _, p := range procs {
 		looks := g.entries[p]
 		first, last := looks[0], looks[len(looks)-1]
-		switch {
-		case g.tree.Processes[p].Earlier && !first.RunWaitSeconds.OK: // a part of it was before the run
-		case last.RunWaitSeconds.OK:
-			sum = sum.Plus(stat.Some(max(0, last.RunWaitSeconds.V-first.RunWaitSeconds.V)))
-		case last.look == len(g.looks)-1 && last.Threads > 0:
+		if g.tree.Processes[p].Earlier || last.look < len(g.looks)-1 || last.Threads == 0 || last.look == 0 {
+			continue
+		}
+		from := first.RunWaitSeconds
+		if first.look > 0 { // it began in the run
+			from = stat.Some(0)
+		}
+		waited := grown(from, last.RunWaitSeconds)
+		if !waited.OK {
 			return stat.None
 		}
+		sum = sum.Plus(waited)
 	}
 	return sum
 }

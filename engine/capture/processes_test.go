@@ -138,6 +138,32 @@ func TestUsageByRole(t *testing.T) {
 	}
 }
 
+// TestRunWaitIsWholeOrAbsent: a thread that ends takes its waiting time along, so that the sum of its
+// process falls.
+func TestRunWaitIsWholeOrAbsent(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		first, last, want stat.Opt
+	}{
+		{"every thread lives", stat.Some(100), stat.Some(100.5), stat.Some(0.5)},
+		{"a thread ended", stat.Some(100), stat.Some(3), stat.None},
+		{"unknown at the start", stat.None, stat.Some(3), stat.None},
+	} {
+		tree := steady(25)
+		tree.Processes = append(tree.Processes, Process{PID: 8, Role: "ended"})
+		tree.Samples[0].Processes = append(tree.Samples[0].Processes, ProcessSample{Process: 1, Threads: 1, RunWaitSeconds: stat.Some(7)})
+		tree.Samples[0].Processes[0].RunWaitSeconds, tree.Samples[1].Processes[0].RunWaitSeconds = c.first, c.last
+		u := tree.Usage(0, 50*ms)
+		if ended := u.Processes[1].RunWaitSeconds; !same(u.Total.RunWaitSeconds, c.want) || ended.OK {
+			t.Errorf("%s: waited %v, want %v; one that ended %v", c.name, u.Total.RunWaitSeconds, c.want, ended)
+		}
+		tree.Samples = tree.Samples[:1]
+		if got := tree.Usage(0, 50*ms).Total.RunWaitSeconds; got.OK {
+			t.Errorf("%s: waited %v between one sample and itself", c.name, got)
+		}
+	}
+}
+
 func TestCgroupUsage(t *testing.T) {
 	opt := stat.Some
 	tree := &Tree{Samples: []TreeSample{{}}, Cgroups: []CgroupSample{
