@@ -91,13 +91,13 @@ func (w *processWatch) compare(tree []proc.Process, usage func(proc.Process) (pr
 	return list
 }
 
-// waited returns the time that threads were runnable but did not run, per elapsed time;
-// absent if the kernel does not report it, which leaves the counter at 0.
+// waited returns the time that threads were runnable but did not run, per elapsed time; absent if
+// the kernel does not report it, which may leave the counter at 0, or a thread ended meanwhile.
 func waited(before, after stat.Opt, elapsed time.Duration) stat.Opt {
-	if after.V == 0 {
+	if !before.OK || !after.OK || after.V < before.V || after.V == 0 {
 		return stat.None
 	}
-	return stat.Some(max(0, after.V-before.V) / elapsed.Seconds())
+	return stat.Some((after.V - before.V) / elapsed.Seconds())
 }
 
 func share(part, whole time.Duration) float64 { return max(0, part.Seconds()/whole.Seconds()) }

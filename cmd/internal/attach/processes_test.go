@@ -53,9 +53,20 @@ func TestProcessesByDifferences(t *testing.T) {
 	}
 }
 
-func TestNoRunWaitIfTheKernelDoesNotReportIt(t *testing.T) {
-	if got := waited(stat.None, stat.None, time.Second); got.OK {
-		t.Errorf("got %v, but the kernel reported nothing", got)
+func TestRunWaitIsWholeOrAbsent(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		before, after stat.Opt
+	}{
+		{"the kernel reports nothing", stat.None, stat.None},
+		{"the kernel does not count", stat.Some(0), stat.Some(0)},
+		{"unknown before", stat.None, stat.Some(3)},
+		{"unknown now", stat.Some(3), stat.None},
+		{"a thread ended", stat.Some(100), stat.Some(3)},
+	} {
+		if got := waited(c.before, c.after, time.Second); got.OK {
+			t.Errorf("%s: got %v", c.name, got)
+		}
 	}
 }
 
