@@ -306,3 +306,15 @@ func TestNVMLClose(t *testing.T) {
 		t.Errorf("processes after close: got %v", err)
 	}
 }
+
+// A panic below a read is an error of that read.
+func TestNVMLPanicIsAnError(t *testing.T) {
+	d := h100(0)
+	d.GetPowerUsageFunc = nil
+	s := openFake(t, driver([]*mock.Device{d}), newTicker(0).now)
+	for range 2 {
+		if _, err := s.Read(t.Context()); err == nil || !strings.Contains(err.Error(), "panic") {
+			t.Errorf("got %v, want the panic as an error", err)
+		}
+	}
+}

@@ -2,7 +2,10 @@ package proc
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+
+	"github.com/prometheus/procfs"
 )
 
 func FuzzParseStat(f *testing.F) {
@@ -26,14 +29,14 @@ func FuzzParseStat(f *testing.F) {
 
 // FuzzParseField reads what cpu.stat holds.
 func FuzzParseField(f *testing.F) {
-	f.Add([]byte("rchar: 6976\nwchar: 0\nread_bytes: 4096\nwrite_bytes: 0\n"), "read_bytes")
+	f.Add([]byte("nr_periods 12\nnr_throttled 3\n"), "nr_throttled")
 	f.Fuzz(func(t *testing.T, b []byte, key string) {
-		n, ok := parseField(b, key+":")
-		if ok && !bytes.Contains(b, []byte(key+":")) {
+		n, ok := parseField(b, key+" ")
+		if ok && !bytes.Contains(b, []byte(key+" ")) {
 			t.Errorf("%d for a key that is not there", n)
 		}
 		// A line before it that has another key changes nothing.
-		if again, ok2 := parseField(append([]byte("_"+key+": 77\n"), b...), key+":"); key != "" && (again != n || ok2 != ok) {
+		if again, ok2 := parseField(append([]byte("_"+key+" 77\n"), b...), key+" "); key != "" && (again != n || ok2 != ok) {
 			t.Errorf("%d %v, and %d %v behind another line", n, ok, again, ok2)
 		}
 	})
@@ -49,6 +52,23 @@ func FuzzNumbers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if pages, _ := parseStatm(b); pages < 0 || pages > 1<<40 {
 			t.Errorf("%d pages", pages)
+		}
+	})
+}
+
+// FuzzCgroupFiles reads cpu.max and mountinfo, and looks for a group below a mount.
+func FuzzCgroupFiles(f *testing.F) {
+	f.Add([]byte("max 100000\n"), "/", "../..")
+	f.Add([]byte("30 23 0:26 / /a rw - tmpfs - rw\n31 23 0:27 / /b rw - cgroup cgroup rw,cpu\n"), `/a\040b`, "a")
+	f.Add([]byte("200000 100000\n"), "/docker/x", "docker/x")
+	f.Fuzz(func(t *testing.T, b []byte, root, group string) {
+		if cores, ok := parseMax(b); ok && cores <= 0 {
+			t.Errorf("%v cores", cores)
+		}
+		parseMounts(b)
+		mount := procfs.MountInfo{FSType: "cgroup", Root: root, MountPoint: t.TempDir(), SuperOptions: map[string]string{"cpu": ""}}
+		if h := groupDir([]procfs.MountInfo{mount}, "cpu", "/"+group); h.dir != "" && !strings.HasPrefix(h.dir, mount.MountPoint) {
+			t.Errorf("%+v is outside of its mount", h)
 		}
 	})
 }

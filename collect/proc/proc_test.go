@@ -51,6 +51,18 @@ func TestListener(t *testing.T) {
 	}
 }
 
+func TestListenerOnIPv6(t *testing.T) {
+	f := mount(t, plain(100, "127.0.0.1:8000")...)
+	// ::1 on port 9000, as /proc/net/tcp6 writes it.
+	put(t, f.root, "net/tcp6", "  sl\n   0: 00000000000000000000000001000000:2328 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 10000 1\n")
+	link(t, "socket:[10000]", f.path(102, "fd", "50"))
+	for host, want := range map[string]int{"localhost": 102, "::1": 102, "[::1]": 102, "127.0.0.1": 0} {
+		if pid, err := f.Listener(addrs(t, host), 9000); pid != want || errors.Is(err, ErrNotFound) != (want == 0) {
+			t.Errorf("Listener on %s = %d, %v; want %d", host, pid, err, want)
+		}
+	}
+}
+
 func TestRoles(t *testing.T) {
 	launcher := []string{"/usr/bin/python3", "-m", "vllm.entrypoints.openai.api_server", "--model", "M"}
 	tests := []struct {
@@ -432,5 +444,44 @@ func TestModelConfig(t *testing.T) {
 				t.Errorf("error %v, want one that names --model-config", err)
 			}
 		})
+	}
+}
+
+func TestIsLocal(t *testing.T) {
+	own := []netip.Addr{netip.MustParseAddr("10.1.2.3"), netip.MustParseAddr("fe80::1")}
+	for host, want := range map[string]bool{
+		"127.0.0.1": true, "127.8.8.8": true, "::1": true, "0.0.0.0": true, "::ffff:127.0.0.1": true, "10.1.2.3": true, "fe80::1%eth0": true,
+		"10.1.2.4": false, "192.0.2.1": false, "2001:db8::1": false,
+	} {
+		if got := IsLocal(netip.MustParseAddr(host), own); got != want {
+			t.Errorf("IsLocal(%s) = %v", host, got)
+		}
+	}
+	for _, name := range []string{"example.com", "", "localhost.example.com", "1.2.3", "gpu-box"} {
+		if ips, ok := Addresses(name); ok {
+			t.Errorf("Addresses(%q) = %v: that takes a resolver", name, ips)
+		}
+	}
+}
+
+func TestStarting(t *testing.T) {
+	serve := func(pid int, words ...string) fake {
+		return fake{pid: pid, ppid: 1, argv: append([]string{"python3", "/usr/bin/vllm", "serve", "Qwen/Qwen3-8B"}, words...), uid: pid}
+	}
+	ports := mount(t, serve(40), serve(50, "--port", "8001"), fake{pid: 60, ppid: 1, argv: []string{"sleep", "8002"}})
+	hosts := mount(t, serve(40, "--host", "127.0.0.2"), serve(50, "--host", "127.0.0.3"))
+	for _, c := range []struct {
+		f    FS
+		host string
+		port uint16
+		want int
+	}{
+		{ports, "localhost", 8000, 40}, {ports, "localhost", 8001, 50}, {ports, "localhost", 8002, 0},
+		{hosts, "127.0.0.2", 8000, 40}, {hosts, "127.0.0.3", 8000, 50}, {hosts, "127.0.0.1", 8000, 0},
+		{mount(t, serve(40), serve(41)), "localhost", 8000, 0},
+	} {
+		if pid, ok := c.f.Starting(addrs(t, c.host), c.port); ok != (c.want > 0) || ok && pid != c.want {
+			t.Errorf("%s port %d: process %d, %v; want %d", c.host, c.port, pid, ok, c.want)
+		}
 	}
 }

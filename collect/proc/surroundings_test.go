@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rooftop-dev/rooftop/engine/launch"
 )
 
 const limitsText = `Limit                     Soft Limit           Hard Limit           Units     
@@ -56,6 +59,30 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
+func TestHoldersAndTwinsOfThisProcess(t *testing.T) {
+	f, err := Open("/proc")
+	if err != nil {
+		t.Skip("NOT CHECKED: the twins of this test's own process:", err)
+	}
+	parent, err := f.Find(os.Getppid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv, err := f.Argv(parent.PID)
+	if err != nil {
+		t.Skip("NOT CHECKED: the twins of this test's own process:", err)
+	}
+	if twins := f.Twins(argv); !slices.ContainsFunc(twins, func(p Process) bool { return p.PID == parent.PID && p.Ticks == parent.Ticks }) {
+		t.Errorf("process %d is not among those with its command line: %v", parent.PID, twins)
+	}
+	if up := f.Ancestors(os.Getpid()); len(up) == 0 || up[0].PID != parent.PID {
+		t.Errorf("ancestors %v, want %d first", up, parent.PID)
+	}
+	if kinds := f.Foreign(os.Getpid()); len(kinds) > 0 {
+		t.Errorf("this process is foreign to itself: %v", kinds)
+	}
+}
+
 // TestHolders: servers on one port at different addresses do not take it from each other.
 func TestHolders(t *testing.T) {
 	f := mount(t, slices.Concat(plain(100, "127.0.0.2:8000"), plain(200, "127.0.0.3:8000"), plain(300, "0.0.0.0:8001"), plain(500, "127.0.0.1:8003"))...)
@@ -89,5 +116,40 @@ func TestHolders(t *testing.T) {
 		if pids, listening, err := f.Holders(netip.MustParseAddrPort(at)); err != nil || listening != (want != nil) || !slices.Equal(pids, want) {
 			t.Errorf("%s is held by %v, %v, %v; want %v", at, pids, listening, err, want)
 		}
+	}
+}
+
+func TestListenAddr(t *testing.T) {
+	for flags, want := range map[string]string{
+		"":                                "[::]:8000",
+		"--host 0.0.0.0":                  "0.0.0.0:8000",
+		"--host 127.0.0.2 --port 8001":    "127.0.0.2:8001",
+		"--host localhost":                "127.0.0.1:8000",
+		"--host [::1]":                    "[::1]:8000",
+		"--host gpu-7.example --port 123": "[::]:123",
+	} {
+		cfg, err := launch.Parse(append([]string{"vllm", "serve", "m"}, strings.Fields(flags)...), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ListenAddr(cfg); got != netip.MustParseAddrPort(want) {
+			t.Errorf("%q listens at %v, want %s", flags, got, want)
+		}
+	}
+}
+
+func TestTwinsOfOtherNamespacesAreNone(t *testing.T) {
+	argv := []string{"vllm", "serve", "m"}
+	f := mount(t, fake{pid: 10, argv: argv}, fake{pid: 11, argv: argv, netns: "2"}, fake{pid: 12, argv: argv}, fake{pid: 13, argv: argv[:2]}, fake{pid: 14, argv: argv})
+	link(t, "pid:[1]", f.root, strconv.Itoa(f.self), "ns/pid")
+	link(t, "pid:[2]", f.root, "12", "ns/pid")
+	link(t, "pid:[1]", f.root, "14", "ns/pid")
+	var pids []int
+	for _, p := range f.Twins(argv) {
+		pids = append(pids, p.PID)
+	}
+	// Unreadable parts of process 10 do not exclude it.
+	if want := []int{10, 14}; !slices.Equal(pids, want) {
+		t.Errorf("twins %v, want %v", pids, want)
 	}
 }
