@@ -314,6 +314,23 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestBoundedMemory has more operators, open calls and shapes of graphs than are kept.
+func TestBoundedMemory(t *testing.T) {
+	tables := &optrace.Tables{Operators: make([]optrace.Operator, maxFacts+100), DAGs: make([]optrace.DAG, maxOpen+100)}
+	tally := New(tables)
+	var refs []uint32
+	for i := range tables.Operators {
+		refs = append(refs, uint32(i+1))
+	}
+	tally.Graph(run(refs, 1, 0, each(time.Microsecond)))
+	for i := range tables.DAGs { // their calls never end
+		tally.Graph(&optrace.Graph{Call: i, DAG: uint32(i + 1), Phase: optrace.PhaseDecode})
+	}
+	if len(tally.facts) != maxFacts || len(tally.shapes) != maxShapes || len(tally.decoded.nodes) != maxShapes || len(tally.open) > maxOpen {
+		t.Errorf("%d facts, %d shapes, %d with counts of nodes, %d open calls", len(tally.facts), len(tally.shapes), len(tally.decoded.nodes), len(tally.open))
+	}
+}
+
 // TestWithheld has a runtime whose names are unknown: times by thread remain.
 func TestWithheld(t *testing.T) {
 	tables := &optrace.Tables{Operators: []optrace.Operator{{}, {}}}
