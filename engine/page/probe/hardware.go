@@ -39,6 +39,8 @@ func (r *report) processes() page.Section {
 	var f page.Facts
 	if v := u.RunWaitSeconds.Finite(); v.OK {
 		f.Add("waiting", page.Body, "threads waited "+figure.Show(v, "s")+" for a CPU")
+	} else {
+		f = append(f, page.Fact{Label: "waiting", Text: r.absentText("not reported for every process, or a thread ended meanwhile")})
 	}
 	f.Add("cgroup", page.Body, cgroup(t.Cgroup))
 	s.Add(f)
@@ -98,7 +100,7 @@ func cgroup(g *capture.CgroupUsage) string {
 	if g == nil {
 		return ""
 	}
-	text := "limit none"
+	text := "no limit"
 	if v := g.CPULimitCores.Finite(); v.OK {
 		text = "limit " + figure.Show(v, "cores")
 	}
