@@ -118,9 +118,9 @@ type Load struct {
 	SharedPrefixTokens int
 	PrefixGroups       int // number of different prefixes, equally likely; 0 is 1
 
-	// Turns is the number of requests of a session, each with the previous turns in its prompt; a later
-	// turn adds a length of PromptTokens without the shared prefix. The zero value is 1. Rate counts requests, so sessions start at Rate divided by the mean of
-	// Turns.
+	// Turns is the number of requests of a session, each with the previous turns in its prompt; a
+	// later turn adds a length of PromptTokens without the shared prefix. The zero value is 1. Rate
+	// counts requests, so sessions start at Rate divided by the mean of Turns.
 	Turns Lengths
 	// Think is the pause between the last token of a request and the next request of the same
 	// client or session.
