@@ -65,16 +65,21 @@ func outcome(d *Diagnosis, r *Run, load bool) (Outcome, string) {
 		return OutcomeNotEvaluable, why
 	}
 	var open []string
-	for _, id := range [...]FindingID{UnderBatching, KVPressure, ConcurrencySaturation} {
+	first, unjudged := [...]FindingID{UnderBatching, KVPressure, ConcurrencySaturation}, 0
+	for _, id := range first {
 		switch f := d.Finding(id); {
 		case f == nil:
 		case f.State == NotEvaluable:
+			unjudged++
 			open = append(open, fmt.Sprintf("%s (%s)", id, f.Reason))
 		case f.Undecided():
 			open = append(open, fmt.Sprintf("%s in %d of %d windows (needs %s)", id, f.Evaluable-f.Judged, f.Evaluable, strings.Join(f.Missing, ", ")))
 		}
 	}
-	if len(open) > 0 {
+	switch {
+	case unjudged == len(first):
+		return OutcomeNotEvaluable, "none of the main rules could be judged: " + strings.Join(open, ", ")
+	case len(open) > 0:
 		return OutcomeHealthy, "not judged: " + strings.Join(open, ", ")
 	}
 	return OutcomeHealthy, ""

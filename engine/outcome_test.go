@@ -79,6 +79,8 @@ func TestHealthyHasToBeEarned(t *testing.T) {
 		{"an engine that sleeps", asleep, nil, OutcomeNoLoad, "sleeps"},
 		{"requests that are all refused", refused, nil, OutcomeNoLoad, "no request reaches the engine: 20 a second are refused"},
 		{"enough quiet windows under load", busy(5), nil, OutcomeHealthy, ""},
+		{"two main rules without their readings", busy(5), unread(UnderBatching, KVPressure), OutcomeHealthy, "not judged: under-batching (needs a reading), kv-pressure (needs a reading)"},
+		{"no main rule with its readings", busy(5), unread(UnderBatching, KVPressure, ConcurrencySaturation), OutcomeNotEvaluable, "none of the main rules could be judged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := Diagnose(Request{Windows: c.windows, Rules: c.rules, Duration: 2 * time.Second * time.Duration(len(c.windows))})
@@ -87,6 +89,17 @@ func TestHealthyHasToBeEarned(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unread returns rules whose readings are missing in every window, and one that is judged.
+func unread(list ...FindingID) []Rule {
+	rules := []Rule{firing(TokenBudget, GroupSlots, 0, 1, 0.9, nil)}
+	for _, id := range list {
+		rules = append(rules, Rule{ID: id, Title: string(id), Check: func(*Window, *Facts) Check {
+			return Check{State: NotEvaluable, Why: "a reading"}
+		}})
+	}
+	return rules
 }
 
 // A finding of too few windows is named as what may explain a queue.
